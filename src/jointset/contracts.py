@@ -1,0 +1,141 @@
+"""The contracts: what a filter, a law, a score, a region and a calibration rule promise.
+
+Data flows one way: a frozen **filter** emits a **law** before the reading is seen, a **score** turns (law, reading)
+into one number, a **calibration** turns past scores into a radius, and law + score + radius is a **region**.
+Every configuration is a frozen dataclass and every state a NamedTuple of plain numbers and arrays, so two states can
+be run side by side, copied and stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from jointset.panel import Panel
+
+Array = NDArray[Any]
+State = TypeVar("State")
+
+
+class Law(Protocol):
+    """A Gaussian predictive law, batched over leading axes: mean (..., N)."""
+
+    @property
+    def mean(self) -> Array: ...
+    @property
+    def variance(self) -> Array: ...
+    @property
+    def log_det(self) -> Array: ...
+    def mahalanobis(self, y: Array) -> Array:
+        """Squared Mahalanobis distance (...); NaN entries are missing and left out (marginal law)."""
+        ...
+
+    def contributions(self, y: Array) -> Array:
+        """Drop of the squared distance (..., N) when one sensor is left out; 0 where missing."""
+        ...
+
+    def select(self, sensors: Sequence[int] | Array) -> Self:
+        """Marginal law on a subset of sensors (indices or boolean mask)."""
+        ...
+
+    def condition(self, sensors: Sequence[int] | Array, values: Array) -> Self:
+        """Law of the remaining sensors given readings of these."""
+        ...
+
+    def rescale(self, shift: Array, scale: Array) -> Self:
+        """Law of `shift + scale * Y`, sensor by sensor."""
+        ...
+
+    def sample(self, rng: np.random.Generator) -> Array:
+        """One draw (..., N) from each law of the batch."""
+        ...
+
+    def distance(self, other: Any) -> Array:
+        """Bures-Wasserstein distance to another law, step by step."""
+        ...
+
+    def __getitem__(self, index: Any) -> Self: ...
+
+
+class Region(Protocol):
+    """A joint prediction set, batched over time; `region[t]` is the set of one step."""
+
+    def contains(self, y: Array) -> Array:
+        """Whether the whole reading lies inside; missing (NaN) sensors do not count."""
+        ...
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Lower and upper end of the projection on every sensor, each (..., N)."""
+        ...
+
+    @property
+    def width(self) -> Array:
+        """sqrt(mean_i h_i^2), h_i the half-width of the projection on sensor i."""
+        ...
+
+    @property
+    def width_full(self) -> Array:
+        """mean_i 2 h_i."""
+        ...
+
+    @property
+    def log_volume(self) -> Array:
+        """(1/N) log of the volume, exact."""
+        ...
+
+    def __getitem__(self, index: Any) -> Self: ...
+
+
+class Score(Protocol):
+    """Law + reading -> one number, and back: radius -> region. `region.contains(y)` is `score <= radius`."""
+
+    def score(self, law: Any, y: Array) -> Array: ...
+    def region(self, law: Any, radius: Array | float) -> Region: ...
+
+
+class Calibration(Protocol[State]):
+    """Past scores -> radius. `run` is the whole-sequence path and equals repeated `radius`, `update`."""
+
+    @property
+    def alpha(self) -> float: ...
+    def start(self, scores: Array) -> State:
+        """State after the calibration scores (m,)."""
+        ...
+
+    def radius(self, state: State) -> float:
+        """Radius for the next step: a reading is inside when its score is <= radius."""
+        ...
+
+    def update(self, state: State, score: float) -> State:
+        """State after one more score."""
+        ...
+
+    def run(self, state: State, scores: Array) -> tuple[Array, State]:
+        """Radii (T,), each emitted before its score is seen, and the state after the last score."""
+        ...
+
+
+class Filter(Protocol[State]):
+    """A frozen state-space filter. The law of Y_t depends on Y_1 .. Y_{t-1} only."""
+
+    def fit(self, panel: Panel) -> Self:
+        """A fitted copy."""
+        ...
+
+    def start(self) -> State: ...
+    def law(self, state: State) -> Any:
+        """Law of the next reading."""
+        ...
+
+    def step(self, state: State, y: Array) -> State:
+        """State after one reading (N,), NaN = missing."""
+        ...
+
+    def run(self, values: Array, state: State) -> tuple[Any, State]:
+        """Laws of all rows of values (T, N) and the state after the last: the fast path of `law`, `step`."""
+        ...
