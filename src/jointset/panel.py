@@ -1,0 +1,411 @@
+"""Panel: the readings of a network of sensors, with their names, times and graph in one sensor order."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jointset import graph as graphs
+from jointset.errors import InputError, require
+from jointset.graph import some
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[Any]
+Time = str | datetime | np.datetime64 | int | float
+ADVICE = "sort the rows, drop repeats, or write UTC offsets where a clock change repeats an hour"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Panel:
+    """Readings of N sensors at T steps; every per-sensor array is in the order of `sensors`.
+
+    values (T, N) float64, NaN = missing · sensors N names · timestamps (T,) int64 seconds since the epoch (UTC),
+    strictly increasing, or None · adjacency (N, N) weights >= 0, kept as given, symmetric unless `directed`, or None ·
+    coordinates (N, 2) and distances (N, N), inf = no road, or None. Arrays are read-only.
+
+    >>> panel = Panel([[1.0, 2.0], [3.0, float("nan")]], ("a", "b"), timestamps=[0, 300])
+    >>> panel.select(["b"])
+    Panel(1 sensor x 2 steps, 1970-01-01T00:00:00Z to 1970-01-01T00:05:00Z every 300 s, 50.0 % missing, no graph)
+    """
+
+    values: Array
+    sensors: tuple[str, ...]
+    timestamps: Array | None = None
+    adjacency: Array | None = None
+    directed: bool = False
+    coordinates: Array | None = None
+    distances: Array | None = None
+
+    def __post_init__(self) -> None:
+        freeze = object.__setattr__
+        freeze(self, "values", _numbers(self.values, "values"))
+        freeze(self, "sensors", _names(self.sensors))
+        T, n = _check_shape(self.values, self.sensors)
+        freeze(self, "timestamps", None if self.timestamps is None else _stamps(self.timestamps, T))
+        _check_finite(self)
+        if self.adjacency is not None:
+            checked = graphs.check_adjacency(self.adjacency, n, self.directed, sensors=self.sensors)
+            freeze(self, "adjacency", _read_only(checked))
+        for name, shape in (("coordinates", (n, 2)), ("distances", (n, n))):
+            freeze(self, name, _shaped(getattr(self, name), name, shape))
+
+    @classmethod
+    def read(cls, path: str | Path, **options: Any) -> Panel:
+        """Panel of a file; the same as `jointset.reading.read_panel`, which lists the options."""
+        from jointset.reading import read_panel
+
+        return read_panel(path, **options)
+
+    @classmethod
+    def from_pandas(cls, frame: pd.DataFrame, **options: Any) -> Panel:
+        """Panel of a data frame, wide or long; options `layout` and `time_column` as for files."""
+        from jointset.reading import panel_from_pandas
+
+        return panel_from_pandas(frame, **options)
+
+    @property
+    def T(self) -> int:
+        """Number of time steps."""
+        return len(self.values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def n_sensors(self) -> int:
+        """Number of sensors."""
+        return len(self.sensors)
+
+    @property
+    def mask(self) -> Array:
+        """Boolean (T, N), True where a reading was observed."""
+        return ~np.isnan(self.values)
+
+    @property
+    def missing_share(self) -> float:
+        """Share of missing readings, 0 for an empty panel."""
+        return float(np.isnan(self.values).mean()) if self.values.size else 0.0
+
+    @property
+    def cadence(self) -> int | None:
+        """Most common step between time stamps in seconds (the shortest of several); None without two stamps."""
+        if self.timestamps is None or self.T < 2:
+            return None
+        steps, counts = np.unique(np.diff(self.timestamps), return_counts=True)
+        return int(steps[counts.argmax()])
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether there are time stamps and all their steps are equal."""
+        return self.timestamps is not None and bool((np.diff(self.timestamps) == self.cadence).all())
+
+    def rows(self, start: int | None = None, stop: int | None = None) -> Panel:
+        """Steps start .. stop - 1, as a Python slice counts them."""
+        return self[start:stop]
+
+    def __getitem__(self, index: slice) -> Panel:
+        require(isinstance(index, slice), f"index a panel by a slice of time steps, such as panel[3:4], not {index!r}")
+        require(index.step is None or index.step > 0, f"a panel keeps its time order: slice step {index.step} < 1")
+        stamps = None if self.timestamps is None else self.timestamps[index]
+        return dataclasses.replace(self, values=self.values[index], timestamps=stamps)
+
+    def between(self, start: Time | None = None, stop: Time | None = None) -> Panel:
+        """Steps with start <= time < stop; ISO text, datetime or epoch seconds, UTC where no offset is given."""
+        if self.timestamps is None:
+            raise InputError("the panel has no time stamps to select by: use rows(start, stop), or give timestamps")
+        ends = [None if when is None else epoch_seconds(when) for when in (start, stop)]
+        if ends[0] is not None and ends[1] is not None:
+            require(ends[0] <= ends[1], f"start {start} is after stop {stop}: swap them")
+        return self[slice(*(None if end is None else int(self.timestamps.searchsorted(end)) for end in ends))]
+
+    def select(self, sensors: str | Sequence[str] | Sequence[int] | Sequence[bool] | Array) -> Panel:
+        """Sensors by name, index or boolean mask, in the order given; graph, coordinates and distances follow."""
+        index = _sensor_index(sensors, self.sensors)
+        square = np.ix_(index, index)
+        return dataclasses.replace(
+            self,
+            values=_read_only(self.values.take(index, axis=1)),
+            sensors=tuple(self.sensors[i] for i in index),
+            adjacency=None if self.adjacency is None else self.adjacency[square],
+            coordinates=None if self.coordinates is None else self.coordinates[index],
+            distances=None if self.distances is None else self.distances[square],
+        )
+
+    def split(self, fractions: Sequence[float] = (0.7, 0.1, 0.1, 0.1)) -> tuple[Panel, ...]:
+        """Consecutive blocks that cover every step once; by default training, validation, calibration and test.
+
+        Block k ends at round(T * (f_1 + .. + f_k)), halves to the even number; sums are first rounded to 12 decimals,
+        so that .7 + .1 + .1 is the float 0.9.
+
+        >>> [len(block) for block in Panel(np.zeros((15, 1)), ["a"]).split()]
+        [10, 2, 2, 1]
+        """
+        total = math.fsum(fractions)
+        require(
+            len(fractions) > 0 and min(fractions) >= 0 and abs(total - 1) < 1e-9,
+            f"split fractions must be >= 0 and sum to 1, got {tuple(fractions)} with sum {total:g}",
+        )
+        ends = [round(self.T * round(math.fsum(fractions[: k + 1]), 12)) for k in range(len(fractions))]
+        return tuple(self[start:stop] for start, stop in zip([0, *ends[:-1]], ends, strict=True))
+
+    def with_graph(self, adjacency: ArrayLike | None, *, directed: bool = False, symmetrize: bool = False) -> Panel:
+        """The same readings with another graph (N, N) in sensor order; `symmetrize` makes it (A + A')/2."""
+        if symmetrize and adjacency is not None:
+            adjacency = graphs.check_adjacency(adjacency, self.n_sensors, directed=True, sensors=self.sensors)
+            adjacency, directed = graphs.symmetrize(adjacency), False
+        if adjacency is None:
+            return dataclasses.replace(self, adjacency=None, directed=False)
+        return dataclasses.replace(self, adjacency=np.asarray(adjacency), directed=directed)
+
+    def with_values(self, values: ArrayLike) -> Panel:
+        """The same sensors, times and graph with other readings (T, N)."""
+        given = np.asarray(values)
+        shapes = f"values have shape {given.shape}, the panel {self.values.shape}"
+        require(given.shape == self.values.shape, f"{shapes}: give a reading for every cell")
+        return dataclasses.replace(self, values=given)
+
+    def constant_sensors(self) -> tuple[str, ...]:
+        """Names of the sensors whose observed readings are all equal, or that have none."""
+        low = np.fmin.reduce(self.values, axis=0, initial=np.inf)
+        high = np.fmax.reduce(self.values, axis=0, initial=-np.inf)
+        return tuple(self.sensors[i] for i in np.flatnonzero(~(high > low)))
+
+    def require_varying(self) -> Self:
+        """The panel itself, refused when a sensor is constant: its scale is zero and no law fits it."""
+        constant = self.constant_sensors()
+        require(
+            not constant, f"constant sensors (no change in {self.T} steps): {some(constant)}; drop them with select"
+        )
+        return self
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Wide data frame: a column per sensor, indexed by UTC time (or by step)."""
+        import pandas as pd
+
+        index = None
+        if self.timestamps is not None:
+            index = pd.to_datetime(self.timestamps, unit="s", utc=True).rename("time")
+        return pd.DataFrame(self.values, index=index, columns=list(self.sensors), copy=True)
+
+    def to_npz(self, path: str | Path) -> Path:
+        """Write an npz file that `read` gives back unchanged; arrays are float32 where that loses nothing."""
+        path = Path(path)
+        require(path.suffix.lower() == ".npz", f"{path} must end in .npz: rename it")
+        require(path.parent.is_dir(), f"no such folder: {path.parent}; create it first")
+        names = ("values", "timestamps", "adjacency", "coordinates", "distances")
+        arrays = {name: _narrow(getattr(self, name)) for name in names if getattr(self, name) is not None}
+        arrays["sensors"] = np.array(self.sensors, dtype=str)
+        if self.directed:
+            arrays["directed"] = np.array(True)
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            with unfinished.open("wb") as file:
+                np.savez(file, **arrays)  # type: ignore[arg-type]
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        return path
+
+    def describe(self) -> str:
+        """One line: size, period, cadence, missing share, graph."""
+        parts = [f"{self.n_sensors} sensor{'s' * (self.n_sensors != 1)} x {self.T} step{'s' * (self.T != 1)}"]
+        if self.timestamps is not None and self.T:
+            how = "every" if self.is_regular else "mostly every"
+            every = "" if self.cadence is None else f" {how} {self.cadence} s"
+            parts.append(f"{iso(self.timestamps[0])} to {iso(self.timestamps[-1])}{every}")
+        parts.append(f"{100 * self.missing_share:.1f} % missing")
+        return ", ".join([*parts, self._describe_graph()])
+
+    def _describe_graph(self) -> str:
+        if self.adjacency is None:
+            return "no graph"
+        edges = np.count_nonzero(self.adjacency) - np.count_nonzero(self.adjacency.diagonal())
+        return f"{edges} directed edges" if self.directed else f"{edges // 2} edges"
+
+    def __repr__(self) -> str:
+        return f"Panel({self.describe()})"
+
+    def __eq__(self, other: object) -> bool:
+        """Same names, times, graph and readings, NaN equal to NaN."""
+        if not isinstance(other, Panel):
+            return NotImplemented
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self))
+
+
+def epoch_seconds(when: Time) -> int:
+    """Seconds since the epoch (UTC) of one moment, rounded up; without an offset it is taken as UTC.
+
+    >>> epoch_seconds("1970-01-01T01:00:00+01:00"), epoch_seconds("1970-01-02")
+    (0, 86400)
+    """
+    if isinstance(when, np.datetime64):
+        when = when.astype("datetime64[us]").item()
+    if isinstance(when, str):
+        try:
+            when = datetime.fromisoformat(when.strip())
+        except ValueError:
+            raise InputError(f"{when!r} is not a time: write it like 2012-03-01T00:05:00Z") from None
+    if isinstance(when, datetime):
+        moment = when if when.tzinfo else when.replace(tzinfo=UTC)
+        return -((datetime.fromtimestamp(0, UTC) - moment) // timedelta(seconds=1))
+    require(isinstance(when, (int, float, np.number)), f"{when!r} is not a time: give ISO text or epoch seconds")
+    return math.ceil(when)
+
+
+def iso(seconds: int | np.integer[Any]) -> str:
+    """ISO 8601 text of epoch seconds.
+
+    >>> iso(1330560300)
+    '2012-03-01T00:05:00Z'
+    """
+    return f"{np.datetime64(int(seconds), 's')}Z"
+
+
+def _numbers(array: ArrayLike, what: str) -> Array:
+    """Read-only float64 array, shared with the caller only when nobody can write to it."""
+    given = np.asarray(array)
+    require(given.dtype.kind in "biuf", f"{what} must be numbers, got dtype {given.dtype}: convert them first")
+    if given.dtype == np.float64 and not _writeable(given):
+        return given
+    return _read_only(np.array(given, dtype=np.float64, order="C"))
+
+
+def _read_only(fresh: Array) -> Array:
+    fresh.flags.writeable = False
+    return fresh
+
+
+def _writeable(array: Any) -> bool:
+    """Whether someone can change the array, through itself or through what it is a view of."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return True
+        array = array.base
+    return array is not None
+
+
+def _names(sensors: Sequence[str] | Array) -> tuple[str, ...]:
+    require(not isinstance(sensors, str), f"sensors must be a sequence of names, not the text {sensors!r}")
+    names = tuple(str(name) for name in sensors)
+    for i, name in enumerate(names):
+        require(name.strip() != "", f"the sensor in column {i} (from 0) has no name: name it, or drop the column")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    require(not twice, f"duplicated sensor names: {some(twice)}; rename or drop the repeats")
+    return names
+
+
+def _check_shape(values: Array, sensors: tuple[str, ...]) -> tuple[int, int]:
+    require(values.ndim == 2, f"values must be (steps, sensors), got {values.ndim} dimensions: reshape to two")
+    T, n = values.shape
+    require(n > 0, "the panel has no sensors: give at least one column of readings")
+    require(n == len(sensors), f"{len(sensors)} sensor names for {n} columns of values: give one name per column")
+    return T, n
+
+
+def _check_finite(panel: Panel) -> None:
+    values = panel.values
+    if np.fmax.reduce(values, axis=None, initial=0) < np.inf and np.fmin.reduce(values, axis=None, initial=0) > -np.inf:
+        return  # the usual case, without a temporary array
+    t, i = np.argwhere(np.isinf(values))[0]
+    time = "" if panel.timestamps is None else f" ({iso(panel.timestamps[t])})"
+    place = f"row {t} (from 0){time}, sensor {panel.sensors[i]!r}"
+    raise InputError(f"infinite reading at {place}: write a number, or NaN where it is missing")
+
+
+def _shaped(array: ArrayLike | None, what: str, shape: tuple[int, int]) -> Array | None:
+    if array is None:
+        return None
+    given = _numbers(array, what)
+    require(given.shape == shape, f"{what} have shape {given.shape}, expected {shape}: one row per sensor")
+    return given
+
+
+def _stamps(timestamps: ArrayLike, T: int) -> Array:
+    """Time stamps (T,) as read-only int64 seconds, refused unless strictly increasing."""
+    stamps = np.asarray(timestamps)
+    if stamps.dtype.kind == "M":
+        require(not np.isnat(stamps).any(), "a time stamp is missing (NaT): drop its row, or give its time")
+        whole = stamps.astype("datetime64[s]")
+        require(bool((whole == stamps).all()), "time stamps finer than a second are not supported: average to seconds")
+        stamps = whole
+    require(
+        stamps.dtype.kind in "iuM" or not stamps.size,
+        f"time stamps must be whole epoch seconds or datetime64, got dtype {stamps.dtype}: convert them first",
+    )
+    require(stamps.shape == (T,), f"time stamps have shape {stamps.shape}, expected ({T},): one per row of values")
+    seconds = stamps if stamps.dtype == np.int64 and not _writeable(stamps) else _read_only(stamps.astype(np.int64))
+    back = np.flatnonzero(np.diff(seconds) <= 0)
+    if back.size:
+        t = int(back[0]) + 1
+        now, before = f"row {t} (from 0), {iso(seconds[t])}", f"row {t - 1}, {iso(seconds[t - 1])}"
+        fault = "repeats" if seconds[t] == seconds[t - 1] else "goes back from"
+        raise InputError(f"time stamp of {now}, {fault} that of {before}: {ADVICE}")
+    return seconds
+
+
+def _sensor_index(asked: Any, sensors: tuple[str, ...]) -> Array:
+    """Integer index (k,) of the sensors asked for, each once."""
+    n = len(sensors)
+    given = np.atleast_1d(np.asarray(asked))
+    require(given.ndim == 1 and given.size > 0, "no sensors selected: give at least one name, index or True")
+    if given.dtype.kind == "b":
+        require(len(given) == n, f"boolean mask has {len(given)} entries for {n} sensors: give one per sensor")
+        index = np.flatnonzero(given)
+        require(index.size > 0, "no sensors selected: the boolean mask is False everywhere")
+        return index
+    if given.dtype.kind in "iu":
+        for i in given[(given < -n) | (given >= n)]:
+            raise InputError(f"sensor index {i} is outside 0 .. {n - 1}: the panel has {n} sensors")
+        index = np.where(given < 0, given + n, given)
+    else:
+        index = _named_index([str(name) for name in given], sensors)
+    twice = [sensors[i] for i, count in Counter(index.tolist()).items() if count > 1]
+    require(not twice, f"sensors selected more than once: {some(twice)}; ask for each once")
+    return index
+
+
+def _named_index(names: list[str], sensors: tuple[str, ...]) -> Array:
+    place = {name: i for i, name in enumerate(sensors)}
+    unknown = [name for name in names if name not in place]
+    if unknown:
+        raise InputError(f"unknown sensor {unknown[0]!r}: {suggest(unknown[0], sensors)}")
+    return np.array([place[name] for name in names])
+
+
+def suggest(name: str, known: Sequence[str]) -> str:
+    """What to do about an unknown name: close matches, or what there is.
+
+    >>> suggest("senser_1", ["sensor_1", "b"])
+    "did you mean 'sensor_1'?"
+    """
+    import difflib
+
+    close = difflib.get_close_matches(name, known, n=3)
+    return f"did you mean {some(close)}?" if close else f"there are {some(known)}"
+
+
+def _narrow(array: Array) -> Array:
+    """The array as float32 when that is exact, else as it is."""
+    if array.dtype != np.float64:
+        return array
+    with np.errstate(over="ignore"):
+        single = array.astype(np.float32)
+    return single if np.array_equal(single, array, equal_nan=True) else array
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    return type(a) is type(b) and bool(a == b)
