@@ -1,0 +1,294 @@
+"""Gaussian predictive laws, batched over time: what a filter emits before the reading is seen.
+
+A law has a mean (..., N) and a covariance, either dense (`DenseLaw`) or diagonal plus low rank (`LowRankLaw`, which
+never forms an N x N matrix except for `distance`). Leading axes are the batch: `law[t]` is the law of one step. NaN
+readings are missing: they are scored on the marginal law of the sensors that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from jointset import lowrank
+from jointset.contracts import Array
+from jointset.covariance import Covariance, bures_wasserstein
+from jointset.errors import require
+
+LOG_2PI = float(np.log(2 * np.pi))
+CHUNK = 200_000  # numbers a block of steps may hold: keeps the batched algebra inside the processor's cache
+
+
+def sensor_indices(sensors: Sequence[int] | Array, n: int) -> Array:
+    """Positions of a subset given as indices or as a boolean mask of length n."""
+    chosen = np.asarray(sensors)
+    if chosen.dtype == bool:
+        require(chosen.shape == (n,), f"a sensor mask needs length {n}, got shape {chosen.shape}")
+        return np.flatnonzero(chosen)
+    chosen = chosen.astype(int)
+    require(
+        chosen.ndim == 1 and bool(np.all((chosen >= 0) & (chosen < n))),
+        f"sensor indices must be a list of whole numbers from 0 to {n - 1}, got {sensors}",
+    )
+    return chosen
+
+
+def others(sensors: Array, n: int) -> Array:
+    """Positions that are not among `sensors`, ascending."""
+    return np.setdiff1d(np.arange(n), sensors)
+
+
+@dataclass(frozen=True)
+class DenseLaw:
+    """Gaussian law with a dense covariance: (N, N) shared by all steps, or (T, N, N).
+
+    >>> law = DenseLaw(np.zeros(2), np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> round(float(law.mahalanobis(np.array([1.0, 1.0]))), 6)
+    0.666667
+    """
+
+    mean: Array
+    covariance: Any  # an array or a Covariance; kept as a Covariance
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", np.asarray(self.mean, dtype=float))
+        if not isinstance(self.covariance, Covariance):
+            object.__setattr__(self, "covariance", Covariance(self.covariance))
+        matrix = self.covariance.matrix
+        fits = self.mean.shape[-1:] == matrix.shape[-1:] and (
+            self.covariance.shared or matrix.shape[:-1] == self.mean.shape
+        )
+        require(fits, f"mean {self.mean.shape} and covariance {matrix.shape} do not fit together")
+
+    @property
+    def variance(self) -> Array:
+        """Marginal variances (..., N)."""
+        return np.broadcast_to(self.covariance.variance, self.mean.shape)
+
+    @property
+    def log_det(self) -> Array:
+        """Log-determinant of the covariance (...)."""
+        return np.broadcast_to(self.covariance.log_det, self.mean.shape[:-1])
+
+    def mahalanobis(self, y: Array) -> Array:
+        """Squared Mahalanobis distance (...) on the observed entries; NaN where nothing is observed."""
+        return _blank_where_unseen(self._observed(lambda e, S: S.distance(e), y), y)
+
+    def nll(self, y: Array) -> Array:
+        """Gaussian negative log-likelihood (...) of the observed entries, constant included."""
+        half = self._observed(lambda e, S: 0.5 * (S.distance(e) + S.log_det), y)
+        return _blank_where_unseen(half, y) + 0.5 * LOG_2PI * (~np.isnan(y)).sum(-1)
+
+    def contributions(self, y: Array) -> Array:
+        """Drop of the squared distance when sensor i is left out, (P e)_i^2 / P_ii with P the precision (..., N)."""
+        return self._observed(lambda e, S: lowrank.apply(S.precision, e) ** 2 / S.precision.diagonal(0, -2, -1), y)
+
+    def _observed(self, function: Callable[[Array, Covariance], Array], y: Array) -> Array:
+        """Apply a function of (residual, covariance); rows with missing entries get the covariance of the rest."""
+        e = np.asarray(y, dtype=float) - self.mean
+        missing = np.isnan(e)
+        gaps = missing.any(-1)
+        if not gaps.any():
+            return function(e, self.covariance)
+        e = np.where(missing, 0.0, e)
+        if e.ndim == 1:
+            return function(e, self.covariance.observed(missing))
+        size = max(1, CHUNK // e.shape[-1])
+        edges = np.flatnonzero(np.diff(gaps)) + 1  # blocks of rows that all have gaps or all have none
+        starts = sorted({0, *edges.tolist(), *range(0, len(e), size)})
+        parts = []
+        for start, stop in zip(starts, [*starts[1:], len(e)], strict=True):
+            block = slice(start, stop)
+            S = self.covariance[block]
+            parts.append(function(e[block], S.observed(missing[block]) if gaps[start] else S))
+        return np.concatenate(parts)
+
+    def select(self, sensors: Sequence[int] | Array) -> DenseLaw:
+        """Marginal law on a subset of sensors."""
+        chosen = sensor_indices(sensors, self.mean.shape[-1])
+        return DenseLaw(self.mean[..., chosen], Covariance(self.covariance.matrix[..., chosen[:, None], chosen]))
+
+    def condition(self, sensors: Sequence[int] | Array, values: Array) -> DenseLaw:
+        """Law of the remaining sensors (in their order) given the readings of these."""
+        seen = sensor_indices(sensors, self.mean.shape[-1])
+        rest = others(seen, self.mean.shape[-1])
+        S = self.covariance.matrix
+        cross = S[..., rest[:, None], seen]
+        gain = lowrank.transpose(np.linalg.solve(S[..., seen[:, None], seen], lowrank.transpose(cross)))
+        mean = self.mean[..., rest] + lowrank.apply(gain, np.asarray(values) - self.mean[..., seen])
+        return DenseLaw(mean, Covariance(S[..., rest[:, None], rest] - gain @ lowrank.transpose(cross)))
+
+    def rescale(self, shift: Array, scale: Array) -> DenseLaw:
+        """Law of shift + scale * Y."""
+        return DenseLaw(shift + scale * self.mean, self.covariance.rescale(scale))
+
+    def sample(self, rng: np.random.Generator) -> Array:
+        """One draw (..., N) from each law of the batch."""
+        return self.mean + lowrank.apply(self.covariance.root, rng.standard_normal(self.mean.shape))
+
+    def distance(self, other: DenseLaw | LowRankLaw) -> Array:
+        """Bures-Wasserstein distance (...), exact; two laws that share one covariance differ by their means."""
+        if isinstance(other, DenseLaw) and other.covariance is self.covariance:
+            return np.linalg.norm(self.mean - other.mean, axis=-1)
+        return _distances(self, other)
+
+    def square_root(self) -> Array:
+        """A (..., N, N) with A A' the covariance."""
+        return self.covariance.root
+
+    def __getitem__(self, index: Any) -> DenseLaw:
+        return DenseLaw(self.mean[index], self.covariance[index])
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+
+@dataclass(frozen=True)
+class LowRankLaw:
+    """Gaussian law with covariance diag(diagonal) + factor factor': diagonal (..., N) > 0, factor (..., N, r)."""
+
+    mean: Array
+    diagonal: Array
+    factor: Array
+
+    def __post_init__(self) -> None:
+        for name in ("mean", "diagonal", "factor"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=float))
+        require(
+            self.mean.shape == self.diagonal.shape == self.factor.shape[:-1],
+            f"mean {self.mean.shape}, diagonal {self.diagonal.shape} and factor {self.factor.shape} "
+            "do not fit together: they need shapes (..., N), (..., N), (..., N, r)",
+        )
+        require(bool(np.all(self.diagonal > 0)), "the diagonal of a low-rank law must be positive")
+
+    @property
+    def variance(self) -> Array:
+        """Marginal variances (..., N)."""
+        return self.diagonal + np.einsum("...ir,...ir->...i", self.factor, self.factor)
+
+    @cached_property
+    def log_det(self) -> Array:
+        """Log-determinant of the covariance (...), by the determinant lemma."""
+        return self._blockwise(lambda e, w, L: lowrank.log_det(w, L), self.mean)
+
+    def mahalanobis(self, y: Array) -> Array:
+        """Squared Mahalanobis distance (...) on the observed entries; NaN where nothing is observed."""
+        return _blank_where_unseen(self._blockwise(lowrank.mahalanobis, y), y)
+
+    def nll(self, y: Array) -> Array:
+        """Gaussian negative log-likelihood (...) of the observed entries, constant included."""
+        return _blank_where_unseen(self._blockwise(lowrank.nll, y), y) + 0.5 * LOG_2PI * (~np.isnan(y)).sum(-1)
+
+    def contributions(self, y: Array) -> Array:
+        """Drop of the squared distance when sensor i is left out (..., N); 0 where missing."""
+
+        def drop(e: Array, w: Array, L: Array) -> Array:
+            P = lowrank.precision_diagonal(w, L)
+            return lowrank.solve(e, w, L) ** 2 / np.where(w > 0, P, 1.0)
+
+        return self._blockwise(drop, y)
+
+    def _blockwise(self, function: Callable[[Array, Array, Array], Array], y: Array) -> Array:
+        """Apply a function of (residual, weights, factor), a block of steps at a time."""
+        e = np.asarray(y, dtype=float) - self.mean
+        n, r = self.factor.shape[-2:]
+        size = max(1, CHUNK // max(1, n * max(1, r)))
+        if e.ndim != 2 or len(e) <= size:
+            return function(*_masked(e, self.diagonal), self.factor)
+        d, L = np.broadcast_to(self.diagonal, e.shape), np.broadcast_to(self.factor, (*e.shape, r))
+        blocks = [slice(start, start + size) for start in range(0, len(e), size)]
+        return np.concatenate([function(*_masked(e[b], d[b]), L[b]) for b in blocks])
+
+    def select(self, sensors: Sequence[int] | Array) -> LowRankLaw:
+        """Marginal law on a subset of sensors."""
+        chosen = sensor_indices(sensors, self.mean.shape[-1])
+        return LowRankLaw(self.mean[..., chosen], self.diagonal[..., chosen], self.factor[..., chosen, :])
+
+    def condition(self, sensors: Sequence[int] | Array, values: Array) -> LowRankLaw:
+        """Law of the remaining sensors given the readings of these: diagonal plus low rank again.
+
+        The factor has posterior N(z, C^-1), so the rest has mean m + L z and covariance D + L C^-1 L'.
+        """
+        seen = sensor_indices(sensors, self.mean.shape[-1])
+        rest = others(seen, self.mean.shape[-1])
+        w, L = 1.0 / self.diagonal[..., seen], self.factor[..., seen, :]
+        C = lowrank.capacitance(w, L)
+        z = lowrank.factor_mean(np.asarray(values) - self.mean[..., seen], w, L, C)
+        L_rest = self.factor[..., rest, :]
+        mean = self.mean[..., rest] + lowrank.apply(L_rest, z)
+        if C.shape[-1]:  # C = R R', so C^-1 = R^-T R^-1 and the new factor is L R^-T
+            L_rest = lowrank.transpose(np.linalg.solve(np.linalg.cholesky(C), lowrank.transpose(L_rest)))
+        return LowRankLaw(mean, self.diagonal[..., rest], L_rest)
+
+    def rescale(self, shift: Array, scale: Array) -> LowRankLaw:
+        """Law of shift + scale * Y."""
+        return LowRankLaw(shift + scale * self.mean, scale**2 * self.diagonal, scale[:, None] * self.factor)
+
+    def sample(self, rng: np.random.Generator) -> Array:
+        """One draw (..., N) from each law of the batch."""
+        z = rng.standard_normal((*self.mean.shape[:-1], self.factor.shape[-1]))
+        noise = np.sqrt(self.diagonal) * rng.standard_normal(self.mean.shape)
+        return self.mean + lowrank.apply(self.factor, z) + noise
+
+    def distance(self, other: DenseLaw | LowRankLaw) -> Array:
+        """Bures-Wasserstein distance (...), exact; forms one N x N matrix a step."""
+        return _distances(self, other)
+
+    def square_root(self) -> Array:
+        """A (..., N, N) with A A' the covariance."""
+        return Covariance(self.dense()).root
+
+    def dense(self) -> Array:
+        """The covariance as a matrix (..., N, N)."""
+        return np.eye(self.mean.shape[-1]) * self.diagonal[..., None] + self.factor @ lowrank.transpose(self.factor)
+
+    def __getitem__(self, index: Any) -> Self:
+        return type(self)(self.mean[index], self.diagonal[index], self.factor[index])
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+
+AnyLaw = DenseLaw | LowRankLaw
+
+
+def _blank_where_unseen(number: Array, y: Array) -> Array:
+    """NaN where a row has no reading at all."""
+    unseen = np.isnan(y).all(-1)
+    return np.where(unseen, np.nan, number)[()] if unseen.any() else number
+
+
+def _masked(e: Array, d: Array) -> tuple[Array, Array]:
+    """Residuals and weights with missing entries at zero."""
+    missing = np.isnan(e)
+    return np.where(missing, 0.0, e), np.where(missing, 0.0, 1.0 / d)
+
+
+def _distances(a: AnyLaw, b: AnyLaw) -> Array:
+    require(a.mean.shape == b.mean.shape, f"laws of shapes {a.mean.shape} and {b.mean.shape} cannot be compared")
+    shape = (*a.mean.shape, a.mean.shape[-1])
+    roots_a = np.broadcast_to(a.square_root(), shape).reshape(-1, *shape[-2:])
+    roots_b = np.broadcast_to(b.square_root(), shape).reshape(-1, *shape[-2:])
+    means_a, means_b = a.mean.reshape(-1, shape[-1]), b.mean.reshape(-1, shape[-1])
+    pairs = zip(means_a, roots_a, means_b, roots_b, strict=True)
+    return np.array([bures_wasserstein(*pair) for pair in pairs]).reshape(a.mean.shape[:-1])[()]
+
+
+def concatenate(laws: Sequence[Any]) -> Any:
+    """One law from several consecutive batches of one kind."""
+    first = laws[0]
+    if len(laws) == 1:
+        return first
+    mean = np.concatenate([law.mean for law in laws])
+    if isinstance(first, LowRankLaw):
+        diagonal, factor = (np.concatenate([getattr(law, k) for law in laws]) for k in ("diagonal", "factor"))
+        return LowRankLaw(mean, diagonal, factor)
+    if all(law.covariance is first.covariance for law in laws):
+        return DenseLaw(mean, first.covariance)
+    shapes = [(*law.mean.shape, law.mean.shape[-1]) for law in laws]
+    matrices = [np.broadcast_to(law.covariance.matrix, shape) for law, shape in zip(laws, shapes, strict=True)]
+    return DenseLaw(mean, Covariance(np.concatenate(matrices)))

@@ -1,0 +1,198 @@
+"""Joint prediction sets: the readings whose score is at most the radius.
+
+A region is batched over time like the law it comes from, and `region[t]` is the set of one step. An infinite radius is
+the whole space; a negative one the empty set. Sizes follow one definition for all shapes: h_i is the half-width of the
+projection on sensor i, `width` = sqrt(mean h_i^2), `width_full` = mean 2 h_i, `log_volume` = (1/N) log Vol.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jointset.contracts import Array, Law, Region
+from jointset.errors import require
+
+
+def unit_ball_log_volume(n: int) -> float:
+    """log of the volume of the unit ball in n dimensions.
+
+    >>> round(float(np.exp(unit_ball_log_volume(3))), 6)  # 4 pi / 3
+    4.18879
+    """
+    return 0.5 * n * math.log(math.pi) - math.lgamma(0.5 * n + 1)
+
+
+def mahalanobis_score(law: Law, y: Array) -> Array:
+    """Squared Mahalanobis distance (...), put on the scale of all N sensors where only k of them are observed.
+
+    The marginal distance on k sensors is smaller than the full one, so a row with gaps would look calmer than it is,
+    in calibration and in an alarm. The map between them is the one that sends a chi-square with k degrees of freedom
+    to one with N (Wilson-Hilferty: the cube root of chi2/k is nearly normal). Complete rows are untouched.
+    """
+    distance = law.mahalanobis(y)
+    missing = np.isnan(y)
+    if not missing.any():
+        return distance
+    n = missing.shape[-1]
+    k = np.maximum(n - missing.sum(-1), 1)
+    spread_k, spread_n = 2.0 / (9.0 * k), 2.0 / (9.0 * n)
+    z = (np.cbrt(distance / k) - (1.0 - spread_k)) / np.sqrt(spread_k)
+    full = n * np.maximum(1.0 - spread_n + z * np.sqrt(spread_n), 0.0) ** 3
+    return np.where(k == n, distance, full)[()]
+
+
+def studentised_score(law: Law, y: Array) -> Array:
+    """max_i |y_i - m_i| / sd_i (...) over the observed sensors; NaN where nothing is observed."""
+    ratio = np.abs(np.asarray(y, dtype=float) - law.mean) / np.sqrt(law.variance)
+    unseen = np.isnan(ratio).all(-1)
+    return np.where(unseen, np.nan, np.where(np.isnan(ratio), -np.inf, ratio).max(-1))[()]
+
+
+class _Sizes:
+    """Sizes that follow from the centre and the half-widths (..., N) of the projections."""
+
+    center: Array
+    half_width: Array
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Lower and upper end of the projection on every sensor."""
+        return self.center - self.half_width, self.center + self.half_width
+
+    @property
+    def width(self) -> Array:
+        """sqrt(mean_i h_i^2)."""
+        return np.sqrt(np.mean(self.half_width**2, axis=-1))
+
+    @property
+    def width_full(self) -> Array:
+        """mean_i 2 h_i."""
+        return 2.0 * np.mean(self.half_width, axis=-1)
+
+
+@dataclass(frozen=True)
+class Ellipsoid(_Sizes):
+    """{y : (y - m)' S^-1 (y - m) <= radius}: the radius is on the squared scale, (...) or one number for all steps."""
+
+    law: Any
+    radius: Any
+
+    @property
+    def center(self) -> Array:  # type: ignore[override]
+        """Mean of the law."""
+        return self.law.mean
+
+    @cached_property
+    def half_width(self) -> Array:  # type: ignore[override]
+        """sqrt(radius S_ii), the support function along the sensor axes."""
+        return np.sqrt(np.maximum(self.radius, 0.0))[..., None] * np.sqrt(self.law.variance)
+
+    def contains(self, y: Array) -> Array:
+        """Whether the whole reading lies inside, that is score <= radius."""
+        return mahalanobis_score(self.law, y) <= self.radius
+
+    @property
+    def log_volume(self) -> Array:
+        """(1/N) (log kappa_N + (N/2) log radius + (1/2) log det S)."""
+        n = self.law.mean.shape[-1]
+        with np.errstate(divide="ignore"):  # radius 0 has volume 0
+            log_radius = 0.5 * np.log(np.maximum(self.radius, 0.0))
+        return unit_ball_log_volume(n) / n + log_radius + 0.5 * self.law.log_det / n
+
+    def __getitem__(self, index: Any) -> Ellipsoid:
+        return Ellipsoid(self.law[index], _radius_at(self.radius, index))
+
+
+@dataclass(frozen=True)
+class Box(_Sizes):
+    """{y : |y_i - m_i| <= radius sd_i for all i}."""
+
+    law: Any
+    radius: Any
+
+    @property
+    def center(self) -> Array:  # type: ignore[override]
+        """Mean of the law."""
+        return self.law.mean
+
+    @cached_property
+    def half_width(self) -> Array:  # type: ignore[override]
+        """radius sd_i."""
+        return np.maximum(self.radius, 0.0)[..., None] * np.sqrt(self.law.variance)
+
+    def contains(self, y: Array) -> Array:
+        """Whether every observed sensor lies inside, that is score <= radius."""
+        return studentised_score(self.law, y) <= self.radius
+
+    @property
+    def log_volume(self) -> Array:
+        """(1/N) sum_i log 2 h_i."""
+        with np.errstate(divide="ignore"):
+            return np.log(2.0 * self.half_width).mean(-1)
+
+    def __getitem__(self, index: Any) -> Box:
+        return Box(self.law[index], _radius_at(self.radius, index))
+
+
+@dataclass(frozen=True)
+class Product(_Sizes):
+    """Product of regions on disjoint blocks of sensors that together make up all of them."""
+
+    blocks: tuple[Array, ...]
+    parts: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        check_blocks(self.blocks, sum(len(block) for block in self.blocks))
+        require(len(self.blocks) == len(self.parts), "a product needs one region for each block of sensors")
+
+    @cached_property
+    def center(self) -> Array:  # type: ignore[override]
+        """Centres of the blocks, in sensor order."""
+        return self._gather([part.center for part in self.parts])
+
+    @cached_property
+    def half_width(self) -> Array:  # type: ignore[override]
+        """Half-widths of the blocks, in sensor order."""
+        return self._gather([part.half_width for part in self.parts])
+
+    def _gather(self, pieces: Sequence[Array]) -> Array:
+        return np.concatenate(pieces, axis=-1)[..., np.argsort(np.concatenate(self.blocks))]
+
+    def contains(self, y: Array) -> Array:
+        """Whether every block that has a reading contains it; False where no block has one."""
+        y = np.asarray(y, dtype=float)
+        inside = np.ones(y.shape[:-1], dtype=bool)
+        for block, part in zip(self.blocks, self.parts, strict=True):
+            inside &= part.contains(y[..., block]) | np.isnan(y[..., block]).all(-1)
+        return (inside & ~np.isnan(y).all(-1))[()]
+
+    @property
+    def log_volume(self) -> Array:
+        """Volumes of the blocks multiply, so N times log_volume adds up."""
+        total = sum(len(b) * p.log_volume for b, p in zip(self.blocks, self.parts, strict=True))
+        return np.asarray(total)[()] / sum(len(block) for block in self.blocks)
+
+    def __getitem__(self, index: Any) -> Product:
+        return Product(self.blocks, tuple(part[index] for part in self.parts))
+
+
+def check_blocks(blocks: Sequence[Sequence[int] | Array], n: int) -> None:
+    """Refuse blocks that are empty, overlap, or do not cover the sensors 0 .. n-1."""
+    members = np.concatenate([np.asarray(block, dtype=int) for block in blocks]) if len(blocks) else np.empty(0, int)
+    require(
+        all(len(block) for block in blocks) and np.array_equal(np.sort(members), np.arange(n)),
+        f"blocks of sensors must be non-empty, disjoint and cover all {n} sensors (positions 0 to {n - 1})",
+    )
+
+
+def _radius_at(radius: Any, index: Any) -> Any:
+    return radius if np.ndim(radius) == 0 else np.asarray(radius)[index]
+
+
+__all__ = ["Box", "Ellipsoid", "Product", "Region", "check_blocks", "unit_ball_log_volume"]

@@ -1,0 +1,99 @@
+"""Scores: law + reading -> one number, and back from a radius to the region it cuts out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jointset.contracts import Array, Law, Score
+from jointset.errors import InputError
+from jointset.regions import Box, Ellipsoid, Product, check_blocks, mahalanobis_score, studentised_score
+from jointset.storage import storable
+
+
+@storable
+@dataclass(frozen=True)
+class Mahalanobis:
+    """Squared Mahalanobis distance; its regions are ellipsoids oriented by the law's covariance.
+
+    >>> from jointset.laws import DenseLaw
+    >>> law = DenseLaw(np.zeros(2), np.eye(2))
+    >>> region = Mahalanobis().region(law, 4.0)
+    >>> bool(region.contains(np.array([0.0, 1.9]))), bool(region.contains(np.array([1.5, 1.5])))
+    (True, False)
+    """
+
+    def score(self, law: Law, y: Array) -> Array:
+        """(y - m)' S^-1 (y - m) (...)."""
+        return mahalanobis_score(law, y)
+
+    def region(self, law: Law, radius: Array | float) -> Ellipsoid:
+        """The ellipsoid of all readings with a score of at most `radius`."""
+        return Ellipsoid(law, radius)
+
+    def contributions(self, law: Law, y: Array) -> Array:
+        """How much of the score goes away when a sensor is left out (..., N)."""
+        return law.contributions(y)
+
+
+@storable
+@dataclass(frozen=True)
+class MaxStudentised:
+    """Largest |residual| / sd over the sensors; its regions are boxes."""
+
+    def score(self, law: Law, y: Array) -> Array:
+        """max_i |y_i - m_i| / sd_i (...)."""
+        return studentised_score(law, y)
+
+    def region(self, law: Law, radius: Array | float) -> Box:
+        """The box of half-widths radius * sd_i."""
+        return Box(law, radius)
+
+    def contributions(self, law: Law, y: Array) -> Array:
+        """|residual| / sd of every sensor (..., N); 0 where missing."""
+        return np.nan_to_num(np.abs(y - law.mean) / np.sqrt(law.variance))
+
+
+@storable
+@dataclass(frozen=True)
+class BlockMaximum:
+    """Largest score over blocks of sensors (positions); its regions are products over the blocks."""
+
+    blocks: tuple[Array, ...]
+    inner: Any = field(default_factory=Mahalanobis)
+
+    def __post_init__(self) -> None:
+        blocks = tuple(np.asarray(block, dtype=np.int64) for block in self.blocks)
+        object.__setattr__(self, "blocks", blocks)
+        check_blocks(blocks, sum(len(block) for block in blocks))
+
+    def score(self, law: Law, y: Array) -> Array:
+        """max_g score of block g (...), over the blocks that have a reading."""
+        y = np.asarray(y, dtype=float)
+        each = np.stack([self.inner.score(law.select(b), y[..., b]) for b in self.blocks])
+        unseen = np.isnan(each).all(0)
+        return np.where(unseen, np.nan, np.where(np.isnan(each), -np.inf, each).max(0))[()]
+
+    def region(self, law: Law, radius: Array | float) -> Product:
+        """The product over the blocks, each with the same radius."""
+        return Product(self.blocks, tuple(self.inner.region(law.select(b), radius) for b in self.blocks))
+
+    def contributions(self, law: Law, y: Array) -> Array:
+        """Contributions inside each block (..., N)."""
+        out = np.zeros(np.shape(y))
+        for b in self.blocks:
+            out[..., b] = self.inner.contributions(law.select(b), np.asarray(y)[..., b])
+        return out
+
+
+SHAPES: dict[str, Any] = {"ellipsoid": Mahalanobis, "box": MaxStudentised}
+
+
+def score_for(shape: str) -> Score:
+    """The score whose regions have this shape: `ellipsoid` or `box`."""
+    if shape not in SHAPES:
+        raise InputError(f"unknown shape {shape!r}: choose one of {', '.join(SHAPES)}")
+    score: Score = SHAPES[shape]()
+    return score
