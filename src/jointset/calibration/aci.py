@@ -1,0 +1,155 @@
+"""Adaptive conformal inference (ACI): the miss rate asked for follows the misses seen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from jointset.calibration.pool import ScorePool, inside, require_pool, slide, start_pool
+from jointset.calibration.quantiles import GUARD, score_quantile
+from jointset.calibration.sequence import CLIP, Clip, at_edge, hold_missing, replay, require_clip, share
+from jointset.contracts import Array
+from jointset.errors import require, require_alpha
+from jointset.storage import storable
+
+
+@storable
+class ACIState(NamedTuple):
+    """The level alpha_t, the pool of scores, and counts.
+
+    `errors / weight` is the average of past misses, the newest weighing most (momentum). `limited` counts the steps
+    whose radius was infinite or had to be clipped.
+    """
+
+    level: float
+    pool: ScorePool
+    errors: float
+    weight: float
+    steps: int
+    limited: int
+
+
+@storable
+@dataclass(frozen=True)
+class ACI:
+    """alpha_{t+1} = alpha_t + gamma (alpha - miss_t), miss_t = 1{score_t > radius_t} (Gibbs and Candes 2021).
+
+    The radius is the split-conformal one at level alpha_t. With `clip=None` alpha_t <= 0 gives the whole space
+    (radius inf), alpha_t >= 1 the empty set (-inf), and for every sequence of T scores
+    |mean miss - alpha| <= (max(alpha, 1 - alpha) + gamma) / (T gamma). With an interval `clip` alpha_t stays in it and
+    the radius among the scores of the pool, so that every set has a size; `infinite_share` says how often that bit.
+
+    `pool`, `lookback` choose the scores (see `jointset.calibration.pool`) and `quantile` how a radius is read off
+    them. `momentum` in (0, 1) replaces miss_t by the average of past misses with weights momentum^age. The authors'
+    own form is `pool="rolling", lookback=99, quantile="linear", clip=None`, with or without `momentum=0.95`.
+
+    >>> rule = ACI(alpha=0.5, gamma=0.25)
+    >>> state = rule.start(np.arange(1.0, 10.0))
+    >>> radii, state = rule.run(state, np.array([9.0, 9.0, 1.0]))
+    >>> radii, state.level
+    (array([5., 7., 8.]), 0.375)
+    """
+
+    alpha: float = 0.1
+    gamma: float = 0.005
+    clip: Clip = CLIP
+    pool: str = "frozen"
+    lookback: int = 0
+    quantile: str = "conformal"
+    momentum: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_alpha(self.alpha)
+        require(self.gamma >= 0.0, f"gamma must be 0 or more, got {self.gamma}")
+        require(0.0 <= self.momentum < 1.0, f"momentum must lie in [0, 1), got {self.momentum}")
+        require_clip(self.clip, self.alpha)
+        require_pool(self.pool, self.lookback, self.quantile)
+
+    def start(self, scores: Array) -> ACIState:
+        """State after the calibration scores (m,)."""
+        return ACIState(self.alpha, start_pool(scores, self.pool, self.lookback), 0.0, 0.0, 0, 0)
+
+    def radius(self, state: ACIState) -> float:
+        """Radius at the present level."""
+        radius = score_quantile(state.pool.scores, state.level, self.quantile)
+        return radius if self.clip is None else inside(state.pool, radius)
+
+    def update(self, state: ACIState, score: float) -> ACIState:
+        """State after one score; NaN leaves it as it is."""
+        if math.isnan(score):
+            return state
+        wanted = score_quantile(state.pool.scores, state.level, self.quantile)
+        radius = wanted if self.clip is None else inside(state.pool, wanted)
+        errors = self.momentum * state.errors + (score > radius)
+        weight = self.momentum * state.weight + 1.0
+        level = state.level + self.gamma * (self.alpha - errors / weight)
+        if self.clip is not None:
+            level = min(max(level, self.clip[0]), self.clip[1])
+        limited = state.limited + (math.isinf(wanted) or at_edge(state.level, self.clip))
+        return ACIState(level, slide(state.pool, score, self.lookback), errors, weight, state.steps + 1, limited)
+
+    def run(self, state: ACIState, scores: Array) -> tuple[Array, ACIState]:
+        """Radii (T,) and the state after the last score."""
+        if self.lookback or self.momentum or self.quantile != "conformal":
+            return replay(self, state, scores)
+        values = np.asarray(scores, dtype=float)
+        observed = ~np.isnan(values)
+        radii, last = self._run_frozen(state, values[observed])
+        return hold_missing(radii, self.radius(last), observed), last
+
+    def infinite_share(self, state: ACIState) -> float:
+        """Share of the steps so far whose radius was infinite or clipped."""
+        return share(state.limited, state.steps)
+
+    def _run_frozen(self, state: ACIState, scores: Array) -> tuple[Array, ACIState]:
+        """The plain rule on a frozen pool: the recursion runs over ranks, everything else over whole arrays."""
+        if not len(scores):
+            return scores, state
+        pool, m = state.pool.scores, len(state.pool.scores)
+        trace = self._levels(state.level, self._ranks(pool, scores), m + 1)
+        levels, level = np.array(trace[:-1]), trace[-1]
+        wanted = _radii(pool, levels)
+        radii = np.clip(wanted, pool[0], pool[-1]) if m and self.clip is not None else wanted
+        low, high = self.clip or (-math.inf, math.inf)
+        limited = int((np.isinf(wanted) | (levels <= low) | (levels >= high)).sum())
+        last = ACIState(
+            level, state.pool, float(scores[-1] > radii[-1]), 1.0, state.steps + len(scores), state.limited + limited
+        )
+        return radii, last
+
+    def _ranks(self, pool: Array, scores: Array) -> Array:
+        """Pool scores below each score: a miss is a radius whose index is smaller than this count."""
+        if not len(pool):
+            return np.full(len(scores), -math.inf)  # an empty pool gives the whole space at every level
+        below = pool.searchsorted(scores).astype(float)
+        if self.clip is not None:  # the radius stays among the pool's scores: past the last of them is always a miss
+            below[below == 0] = -math.inf
+            below[below == len(pool)] = math.inf
+        return below
+
+    def _levels(self, level: float, below: Array, size: int) -> list[float]:
+        """All levels, the next one last. floor(x) < n and x < n are the same for an integer n, so no floor is taken."""
+        low, high = self.clip or (-math.inf, math.inf)
+        hit, miss, top = self.gamma * self.alpha, self.gamma * (self.alpha - 1.0), 1.0 - GUARD
+        levels = [level]
+        for n in below.tolist():
+            if size * (top - level) < n:
+                level += miss
+                if level < low:
+                    level = low
+            else:
+                level += hit
+                if level > high:
+                    level = high
+            levels.append(level)
+        return levels
+
+
+def _radii(pool: Array, levels: Array) -> Array:
+    """Split-conformal radii (T,) at many levels, as `score_quantile` at each."""
+    index = np.floor((len(pool) + 1) * (1.0 - GUARD - levels)).astype(int)
+    padded = np.concatenate(((-math.inf,), pool, (math.inf,)))
+    return padded[np.clip(index + 1, 0 if len(pool) else 1, len(pool) + 1)]

@@ -1,0 +1,54 @@
+"""What the rules share about time: the whole-sequence path by stepping, missing scores, clipped levels, shares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jointset.contracts import Array, Calibration
+from jointset.errors import require
+
+Clip = tuple[float, float] | None
+CLIP = (1e-4, 1 - 1e-4)
+
+
+def replay(rule: Calibration[Any], state: Any, scores: Array) -> tuple[Array, Any]:
+    """Radii (T,) and last state by repeated `radius`, `update`: the path of rules whose recursion has no shortcut."""
+    values = np.asarray(scores, dtype=float)
+    radii = np.empty(len(values))
+    for t, score in enumerate(values.tolist()):
+        radii[t] = rule.radius(state)
+        state = rule.update(state, score)
+    return radii, state
+
+
+def hold_missing(radii: Array, following: float, observed: Array) -> Array:
+    """Radii of all steps from those of the observed ones.
+
+    A step without a score does not change the state, so it shares the radius of the next observed step; after the
+    last of these that is `following`.
+
+    >>> hold_missing(np.array([1.0, 2.0]), 3.0, np.array([False, True, False, True, False]))
+    array([1., 1., 2., 2., 3.])
+    """
+    return np.append(radii, following)[np.cumsum(observed) - observed]
+
+
+def share(limited: int, steps: int) -> float:
+    """`limited` as a share of the steps so far, 0 before the first."""
+    return limited / steps if steps else 0.0
+
+
+def require_clip(clip: Clip, alpha: float) -> None:
+    """Refuse an interval of levels that does not hold alpha."""
+    if clip is not None:
+        require(
+            len(clip) == 2 and clip[0] < clip[1] and clip[0] <= alpha <= clip[1],
+            f"clip must be None or an interval (low, high) that holds alpha = {alpha}, got {clip}",
+        )
+
+
+def at_edge(level: float, clip: Clip) -> bool:
+    """Whether the level sits at an end of its interval."""
+    return clip is not None and not clip[0] < level < clip[1]
