@@ -1,0 +1,6 @@
+"""Comparison rows and their mean backbones, built from the same parts as the filters."""
+
+from jointset.baselines.gpvar import GPVAR
+from jointset.baselines.static import StaticFilter
+
+__all__ = ["GPVAR", "StaticFilter"]

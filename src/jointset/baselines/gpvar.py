@@ -1,0 +1,52 @@
+"""GPVAR, the graph polynomial vector autoregression: five numbers shared by all sensors predict the next mean.
+
+y_t = sum_{k<2, l<2} theta_kl S^k y_{t-1-l} + c, with S the normalised graph shift.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jointset.contracts import Array
+from jointset.errors import InputError
+from jointset.graph import normalized_shift
+from jointset.panel import Panel
+from jointset.storage import storable
+
+LAGS = 2
+ORDER = 2
+
+
+@storable
+@dataclass(frozen=True)
+class GPVAR:
+    """Mean backbone: ridge regression of every reading on its two lags and their graph averages."""
+
+    ridge: float = 1e-2
+    shift: Array | None = None  # S (N, N), set by fit
+    theta: Array | None = None  # (ORDER * LAGS + 1,), the constant last, set by fit
+
+    def fit(self, panel: Panel) -> GPVAR:
+        """Least squares over all sensors and steps at once; rows next to a gap are left out."""
+        n = panel.n_sensors
+        shift = normalized_shift(np.zeros((n, n)) if panel.adjacency is None else panel.adjacency)
+        values = panel.values
+        X = np.stack([*_features(values[1:-1], values[:-2], shift), np.ones((len(values) - LAGS, n))], axis=-1)
+        X, y = X.reshape(-1, X.shape[-1]), values[LAGS:].reshape(-1)
+        known = ~(np.isnan(X).any(axis=1) | np.isnan(y))
+        X, y = X[known], y[known]
+        theta = np.linalg.solve(X.T @ X + self.ridge * np.eye(X.shape[1]), X.T @ y)
+        return GPVAR(self.ridge, shift, theta)
+
+    def predict(self, last: Array, before: Array) -> Array:
+        """Mean of the next reading from the last one and the one before, each (..., N)."""
+        if self.shift is None or self.theta is None:
+            raise InputError("the mean backbone is not fitted: call fit(panel) first")
+        terms = _features(last, before, self.shift)
+        return sum((t * x for t, x in zip(self.theta, terms, strict=False)), start=np.full(last.shape, self.theta[-1]))
+
+
+def _features(last: Array, before: Array, shift: Array) -> list[Array]:
+    return [x for lag in (last, before) for x in (lag, lag @ shift)]

@@ -1,0 +1,107 @@
+"""What every filter must keep: run equals stepping, laws never see their own reading, states are values."""
+
+import numpy as np
+import pytest
+
+from jointset.baselines import StaticFilter
+from jointset.datasets import generate_grssf
+from jointset.filters import GraphLGSSM
+from jointset.storage import pack, unpack
+
+FILTERS = {
+    "kalman": GraphLGSSM(),
+    "kalman from data": GraphLGSSM(obs_noise_frac=0.1),
+    "kalman tuned": GraphLGSSM(tune=True),
+    "static": StaticFilter(),
+}
+
+
+@pytest.fixture(scope="module")
+def panel():
+    return generate_grssf("B", n=10, seed=1, length=300).panel
+
+
+@pytest.fixture(params=FILTERS)
+def fitted(request, panel):
+    return FILTERS[request.param].fit(panel)
+
+
+def gappy(values):
+    values = values.copy()
+    values[np.random.default_rng(0).random(values.shape) < 0.05] = np.nan
+    values[100:102] = np.nan
+    return values
+
+
+@pytest.mark.parametrize("gaps", [False, True], ids=["complete", "with gaps"])
+def test_run_equals_stepping(fitted, panel, gaps):
+    values = gappy(panel.values) if gaps else panel.values
+    laws, last = fitted.run(values, fitted.start())
+    state = fitted.start()
+    for t, y in enumerate(values):
+        law = fitted.law(state)
+        np.testing.assert_allclose(law.mean, laws.mean[t], atol=1e-11)
+        np.testing.assert_allclose(law.variance, laws.variance[t], rtol=1e-11)
+        np.testing.assert_allclose(law.log_det, laws.log_det[t], rtol=1e-11)
+        state = fitted.step(state, y)
+    np.testing.assert_allclose(fitted.law(state).mean, fitted.law(last).mean, atol=1e-11)
+
+
+@pytest.mark.parametrize("gaps", [False, True], ids=["complete", "with gaps"])
+def test_run_can_be_cut_anywhere(fitted, panel, gaps):
+    values = gappy(panel.values) if gaps else panel.values
+    whole, _ = fitted.run(values, fitted.start())
+    for cut in (0, 1, 101, 299, 300):
+        first, state = fitted.run(values[:cut], fitted.start())
+        second, _ = fitted.run(values[cut:], state)
+        np.testing.assert_allclose(np.concatenate([first.mean, second.mean]), whole.mean, atol=1e-11)
+        np.testing.assert_allclose(np.concatenate([first.variance, second.variance]), whole.variance, rtol=1e-11)
+
+
+@pytest.mark.parametrize("t", [0, 1, 150, 299])
+@pytest.mark.parametrize("change", [1e6, np.nan], ids=["another reading", "missing"])
+def test_a_law_never_sees_its_own_reading(fitted, panel, t, change):
+    """Changing Y_t and everything after it leaves the laws up to t bit-equal, in run and in step."""
+    changed = panel.values.copy()
+    changed[t:] = change
+    before, _ = fitted.run(panel.values, fitted.start())
+    after, _ = fitted.run(changed, fitted.start())
+    np.testing.assert_array_equal(before.mean[: t + 1], after.mean[: t + 1])
+    np.testing.assert_array_equal(before.variance[: t + 1], after.variance[: t + 1])
+    np.testing.assert_array_equal(before.log_det[: t + 1], after.log_det[: t + 1])
+
+    state = fitted.start()
+    for y in panel.values[:t]:
+        state = fitted.step(state, y)
+    law = fitted.law(state)
+    fitted.step(state, changed[t])
+    np.testing.assert_array_equal(fitted.law(state).mean, law.mean)
+
+
+def test_states_are_values(fitted, panel):
+    state = fitted.start()
+    for y in gappy(panel.values)[:120]:
+        state = fitted.step(state, y)
+    arrays = {}
+    copied = unpack(pack(state, arrays), arrays)
+    y = panel.values[120]
+    np.testing.assert_array_equal(fitted.law(fitted.step(state, y)).mean, fitted.law(fitted.step(copied, y)).mean)
+
+
+def test_a_fitted_filter_survives_storage(fitted, panel):
+    arrays = {}
+    back = unpack(pack(fitted, arrays), arrays)
+    np.testing.assert_array_equal(
+        back.run(panel.values, back.start())[0].mean, fitted.run(panel.values, fitted.start())[0].mean
+    )
+
+
+def test_permuted_sensors_give_permuted_laws(request, fitted, panel):
+    order = np.random.default_rng(0).permutation(panel.n_sensors)
+    again = fitted.fit(panel) if not isinstance(fitted, GraphLGSSM) else fitted
+    permuted = panel.select(order)
+    other = FILTERS[request.node.callspec.params["fitted"]].fit(permuted)
+    laws, _ = again.run(panel.values, again.start())
+    laws_permuted, _ = other.run(permuted.values, other.start())
+    np.testing.assert_allclose(laws_permuted.mean, laws.mean[:, order], atol=1e-9)
+    np.testing.assert_allclose(laws_permuted.variance, laws.variance[:, order], rtol=1e-9)
