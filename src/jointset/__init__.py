@@ -1,0 +1,51 @@
+"""Joint prediction sets for networks of sensors.
+
+>>> from jointset import GraphLGSSM, JointPredictor, generate_grssf
+>>> train, _, calibration, test = generate_grssf("A", n=30, length=2000).panel.split()
+>>> predictor = JointPredictor(GraphLGSSM(tune=True)).fit(train).calibrate(calibration)
+>>> region = predictor.predict()            # one set for the whole next reading
+>>> lower, upper = region.bounds
+>>> outcome = predictor.update(test.values[0])
+>>> run = predictor.run(test[1:])           # the rest at once
+>>> 0.8 < run.joint <= 1.0
+True
+"""
+
+from jointset.baselines import GPVAR, StaticFilter
+from jointset.calibration import ACI, PID, AgACI, DtACI, Split
+from jointset.datasets import Grssf, generate_grssf
+from jointset.errors import InputError
+from jointset.filters import GraphLGSSM
+from jointset.laws import DenseLaw, LowRankLaw
+from jointset.panel import Panel
+from jointset.predictor import JointPredictor, Outcome, Run
+from jointset.regions import Box, Ellipsoid, Product
+from jointset.scores import BlockMaximum, Mahalanobis, MaxStudentised
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ACI",
+    "GPVAR",
+    "PID",
+    "AgACI",
+    "BlockMaximum",
+    "Box",
+    "DenseLaw",
+    "DtACI",
+    "Ellipsoid",
+    "GraphLGSSM",
+    "Grssf",
+    "InputError",
+    "JointPredictor",
+    "LowRankLaw",
+    "Mahalanobis",
+    "MaxStudentised",
+    "Outcome",
+    "Panel",
+    "Product",
+    "Run",
+    "Split",
+    "StaticFilter",
+    "generate_grssf",
+]

@@ -1,0 +1,223 @@
+"""JointPredictor: batch equals live, files bring it back exactly, and every misuse gets one clear line."""
+
+import json
+
+import numpy as np
+import pytest
+
+from jointset import (
+    ACI,
+    PID,
+    AgACI,
+    BlockMaximum,
+    DtACI,
+    GraphLGSSM,
+    InputError,
+    JointPredictor,
+    MaxStudentised,
+    Panel,
+    Split,
+    StaticFilter,
+    generate_grssf,
+)
+
+PARTS = {
+    "kalman, ellipsoid, split": lambda: JointPredictor(GraphLGSSM()),
+    "kalman, box, aci": lambda: JointPredictor(GraphLGSSM(), MaxStudentised(), ACI(0.1)),
+    "tuned, blocks, agaci": lambda: JointPredictor(
+        GraphLGSSM(tune=True), BlockMaximum((np.arange(6), np.arange(6, 12))), AgACI(0.1)
+    ),
+    "static, ellipsoid, dtaci": lambda: JointPredictor(StaticFilter(), calibration=DtACI(0.2)),
+    "static, box, pid": lambda: JointPredictor(StaticFilter(), MaxStudentised(), PID(0.1)),
+}
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    panel = generate_grssf("E", n=12, seed=4, length=1500).panel
+    physical = panel.with_values(60.0 + 7.0 * panel.values)  # units of a real network: far from zero
+    train, _, calibration, test = physical.split()
+    values = test.values.copy()
+    values[20:23] = np.nan
+    values[np.random.default_rng(0).random(values.shape) < 0.02] = np.nan
+    return train, calibration, test.with_values(values)
+
+
+@pytest.fixture(params=PARTS)
+def predictor(request, blocks):
+    return PARTS[request.param]().fit(blocks[0]).calibrate(blocks[1])
+
+
+def live(predictor, panel):
+    """Region bounds and outcomes one step at a time."""
+    steps = []
+    for y in panel.values:
+        region = predictor.predict()
+        outcome = predictor.update(y)
+        steps.append((*region.bounds, region.width, region.log_volume, outcome))
+    return steps
+
+
+def test_run_gives_the_numbers_of_live_use(predictor, blocks):
+    batch = predictor.copy().run(blocks[2])
+    for t, (lower, upper, width, log_volume, outcome) in enumerate(live(predictor, blocks[2])):
+        np.testing.assert_allclose(lower, batch.lower[t], rtol=1e-10)
+        np.testing.assert_allclose(upper, batch.upper[t], rtol=1e-10)
+        np.testing.assert_allclose([width, log_volume], [batch.width[t], batch.log_volume[t]], rtol=1e-10)
+        np.testing.assert_allclose(outcome.score, batch.score[t], rtol=1e-8)
+        np.testing.assert_allclose(outcome.radius, batch.radius[t], rtol=1e-8)
+        assert outcome.inside == batch.inside[t]
+        assert outcome.observed == (~np.isnan(blocks[2].values[t])).sum()
+
+
+def test_run_ends_where_live_use_ends(predictor, blocks):
+    other = predictor.copy()
+    other.run(blocks[2])
+    live(predictor, blocks[2])
+    np.testing.assert_allclose(predictor.predict().bounds, other.predict().bounds, rtol=1e-10)
+
+
+def test_run_does_not_depend_on_its_block_size(predictor, blocks, monkeypatch):
+    whole = predictor.copy().run(blocks[2])
+    monkeypatch.setattr("jointset.predictor.BLOCK", 12**2 * 7)
+    cut = predictor.copy().run(blocks[2])
+    for name in ("lower", "upper", "score", "radius", "log_volume"):
+        np.testing.assert_allclose(getattr(cut, name), getattr(whole, name), rtol=1e-9)
+    np.testing.assert_array_equal(cut.regions.contains(blocks[2].values), whole.inside)
+
+
+def test_saved_predictor_goes_on_exactly(predictor, blocks, tmp_path):
+    live(predictor, blocks[2][:40])
+    predictor.save(tmp_path / "model")
+    loaded = JointPredictor.load(tmp_path / "model")
+    assert loaded.sensors == predictor.sensors and loaded.alpha == predictor.alpha
+    for y in blocks[2].values[40:80]:
+        np.testing.assert_array_equal(loaded.predict().bounds, predictor.predict().bounds)
+        np.testing.assert_equal(loaded.update(y), predictor.update(y))
+
+
+def test_saving_again_replaces_the_folder_whole(predictor, tmp_path):
+    predictor.save(tmp_path / "model")
+    predictor.save(tmp_path / "model")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model"]
+    assert sorted(p.name for p in (tmp_path / "model").iterdir()) == ["arrays.safetensors", "model.json"]
+
+
+def test_standardising_leaves_units_and_scores_alone(blocks):
+    """A change of units changes bounds accordingly and nothing else."""
+    train, calibration, test = blocks
+    scale = np.linspace(0.5, 20, 12)
+
+    def moved(panel):
+        return panel.with_values(panel.values * scale - 3)
+
+    a = JointPredictor(GraphLGSSM()).fit(train).calibrate(calibration).run(test)
+    b = JointPredictor(GraphLGSSM()).fit(moved(train)).calibrate(moved(calibration)).run(moved(test))
+    np.testing.assert_allclose(b.score, a.score, rtol=1e-7)
+    np.testing.assert_allclose(b.lower, a.lower * scale - 3, rtol=1e-7, atol=1e-7)
+    np.testing.assert_array_equal(b.inside, a.inside)
+
+
+def test_contributions_name_the_faulty_sensor(blocks):
+    predictor = JointPredictor(GraphLGSSM()).fit(blocks[0]).calibrate(blocks[1])
+    y = predictor.predict().center.copy()
+    y[7] += 100.0
+    drops = predictor.contributions(y)
+    assert drops.argmax() == 7 and not predictor.update(y).inside
+
+
+def test_a_row_without_any_reading_changes_no_radius(blocks):
+    predictor = JointPredictor(GraphLGSSM(), calibration=ACI(0.1)).fit(blocks[0]).calibrate(blocks[1])
+    before = predictor.predict().radius
+    outcome = predictor.update(np.full(12, np.nan))
+    assert np.isnan(outcome.score) and outcome.observed == 0
+    assert predictor.predict().radius == before
+
+
+def test_summary_counts_only_rows_with_readings(blocks):
+    run = JointPredictor(GraphLGSSM()).fit(blocks[0]).calibrate(blocks[1]).run(blocks[2])
+    seen = ~np.isnan(blocks[2].values).all(axis=1)
+    assert seen.sum() < len(seen)
+    assert run.joint == pytest.approx(run.inside[seen].mean())
+    assert run.summary()["marginal"] > run.joint
+
+
+def test_warm_up_keeps_t0_to_n(blocks):
+    train, calibration, _ = blocks
+    for warmup in (1, 2, 50):
+        predictor = JointPredictor(GraphLGSSM(), warmup=warmup).fit(train).calibrate(calibration)
+        assert predictor.n_calibration == len(calibration) - warmup + 1
+
+
+def test_a_refused_reading_leaves_the_state_alone(blocks):
+    predictor = JointPredictor(GraphLGSSM()).fit(blocks[0]).calibrate(blocks[1])
+    bounds = predictor.predict().bounds
+    for bad in (np.zeros(11), np.zeros((1, 12)), np.r_[np.zeros(11), np.inf]):
+        with pytest.raises(InputError):
+            predictor.update(bad)
+    np.testing.assert_array_equal(predictor.predict().bounds, bounds)
+
+
+def edit_header(folder, **changes):
+    path = folder / "model.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def cut(path, keep):
+    path.write_bytes(path.read_bytes()[:keep])
+
+
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[-3] ^= 1
+    path.write_bytes(data)
+
+
+DAMAGE = {
+    "newer": (lambda f: edit_header(f, format=99, jointset="9.0"), "format 99.*upgrade jointset"),
+    "no header": (lambda f: (f / "model.json").unlink(), "model.json is missing"),
+    "no arrays": (lambda f: (f / "arrays.safetensors").unlink(), "arrays.safetensors is missing"),
+    "cut header": (lambda f: cut(f / "model.json", 40), "model.json cannot be read"),
+    "cut arrays": (lambda f: cut(f / "arrays.safetensors", 200), "cut short or changed"),
+    "one byte": (lambda f: flip(f / "arrays.safetensors"), "cut short or changed"),
+    "no parts": (lambda f: edit_header(f, parts={}), "does not fit this version"),
+    "strange class": (lambda f: edit_header(f, parts={"filter": {"class": "Popen", "fields": {}}}), "unknown part"),
+    "text": (lambda f: (f / "model.json").write_text("[1, 2]"), "model.json cannot be read"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_model_folder_is_refused(damage, blocks, tmp_path):
+    folder = tmp_path / "model"
+    JointPredictor(GraphLGSSM()).fit(blocks[0]).calibrate(blocks[1]).save(folder)
+    change, message = DAMAGE[damage]
+    change(folder)
+    with pytest.raises(InputError, match=message) as caught:
+        JointPredictor.load(folder)
+    assert "\n" not in str(caught.value) and str(folder) in str(caught.value)
+
+
+def test_misuse_gets_one_clear_line(blocks, tmp_path):
+    train, calibration, test = blocks
+    fresh = JointPredictor(GraphLGSSM())
+    (tmp_path / "notes.txt").write_text("mine")
+    fitted = JointPredictor(GraphLGSSM()).fit(train)
+    for call, message in (
+        (lambda: fresh.predict(), "not calibrated"),
+        (lambda: fresh.calibrate(calibration), "not fitted"),
+        (lambda: fitted.predict(), "not calibrated"),
+        (lambda: fitted.run(test), "not calibrated"),
+        (lambda: fitted.calibrate(calibration[:55]), "6 calibration scores .* at least 9"),
+        (lambda: fitted.calibrate(calibration.select(list(reversed(train.sensors)))), "another order"),
+        (lambda: fitted.calibrate(calibration.select(train.sensors[:-1])), "'s011' .* missing"),
+        (lambda: fitted.calibrate(Panel(calibration.values, [f"x{i}" for i in range(12)])), "missing from the panel"),
+        (lambda: fresh.fit(train.with_values(np.ones_like(train.values))), "constant"),
+        (lambda: JointPredictor(GraphLGSSM(), calibration=Split(alpha=1.5)), "alpha must lie strictly"),
+        (lambda: JointPredictor(GraphLGSSM(), warmup=0), "warmup"),
+        (lambda: JointPredictor.load(tmp_path / "nothing"), "not a model folder"),
+        (lambda: fitted.save(tmp_path), "not a model folder"),
+        (lambda: fitted.save(tmp_path / "notes.txt"), "not a model folder"),
+    ):
+        with pytest.raises(InputError, match=message) as caught:
+            call()
+        assert "\n" not in str(caught.value)
