@@ -1,0 +1,247 @@
+"""The command line: parses, calls, prints."""
+
+from __future__ import annotations
+
+import errno
+import json
+import signal
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import jointset
+from jointset.errors import InputError, require
+from jointset.terminal import note, phases, show_json, show_region, show_results, show_summary
+
+Track = Annotated[
+    str, typer.Option(help="Kind of network: A stationary, B correlated noise, C heavy tails, D drift, E jump.")
+]
+Size = Annotated[int, typer.Option("--n", help="Number of sensors.")]
+Seed = Annotated[int, typer.Option(help="Seed of the simulation.")]
+Length = Annotated[int, typer.Option(help="Number of steps.")]
+Alpha = Annotated[float, typer.Option(help="Miss rate: 0.1 asks for 90 % coverage.")]
+Model = Annotated[Path, typer.Argument(help="Model folder written by `jointset fit`.")]
+Layout = Annotated[str, typer.Option(help="auto, wide (a column per sensor) or long (time, sensor, value).")]
+TimeColumn = Annotated[str | None, typer.Option(help="Name of the time column, where it is not found by itself.")]
+
+
+class Commands(TyperGroup):
+    """Commands that answer bad input with one line on stderr and exit code 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; with --debug the traceback is shown instead."""
+        try:
+            return super().invoke(ctx)
+        except (InputError, OSError) as error:
+            closed = isinstance(error, OSError) and error.errno == errno.EPIPE  # the reader of our output has gone
+            if closed or ctx.params.get("debug"):
+                raise
+            typer.echo(f"error: {' '.join(str(error).split())}", err=True)
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+def main() -> None:
+    """Entry point of `jointset`."""
+    app()
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"jointset {jointset.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def everywhere(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Joint prediction sets for networks of sensors: one calibrated set for the whole next reading."""
+
+
+@app.command()
+def demo(
+    track: Track = "A",
+    n: Size = 30,
+    seed: Seed = 0,
+    length: Length = 8000,
+    alpha: Alpha = 0.1,
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("demo"),
+) -> None:
+    """Compare a few methods on a simulated network and write a report page."""
+    from jointset.datasets import generate_grssf
+    from jointset.errors import require_alpha
+    from jointset.report.demo import METHODS, TRACKS, compare
+    from jointset.report.page import write_report
+    from jointset.writing import new_folder
+
+    require_alpha(alpha)
+    with phases(len(METHODS) + 2) as started:
+        started("simulating")
+        panel = generate_grssf(track, n=n, seed=seed, length=length).panel
+        folder = new_folder(out)
+        results = compare(panel, METHODS, alpha, started)
+        started("drawing")
+        facts: dict[str, Any] = {"track": track.upper(), "n": n, "seed": seed, "length": length, "alpha": alpha}
+        facts["command"] = " ".join(["jointset demo", *(f"--{name} {value}" for name, value in facts.items())])
+        facts |= {"about": TRACKS[track.upper()], "created": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"}
+        page = write_report(folder, results, facts)
+    show_results(results, alpha)
+    typer.echo(f"Open {page} to see the sets.")
+
+
+@app.command()
+def generate(
+    out: Annotated[Path, typer.Argument(help="File to write: .npz (everything) or .csv (wide).")],
+    track: Track = "A",
+    n: Size = 30,
+    seed: Seed = 0,
+    length: Length = 8000,
+    graph: Annotated[Path | None, typer.Option(help="Also write the graph as an edge list (.csv).")] = None,
+) -> None:
+    """Write a simulated network of sensors to a file."""
+    from jointset.datasets import generate_grssf
+    from jointset.writing import output_file, write_edges, write_panel
+
+    output_file(out, (".npz", ".csv"))
+    panel = generate_grssf(track, n=n, seed=seed, length=length).panel
+    write_panel(panel, out)
+    typer.echo(f"{out}: {panel.describe()}")
+    if graph is not None:
+        write_edges(panel, graph)
+        typer.echo(f"{graph}: the graph")
+    elif out.suffix.lower() == ".csv":
+        typer.echo("A .csv file holds no graph: --graph edges.csv writes it beside.")
+
+
+@app.command()
+def fit(
+    panel: Annotated[Path, typer.Argument(help="Readings: .csv, .tsv (also .gz), .parquet or .npz.")],
+    out: Annotated[Path, typer.Option(help="Model folder to write.")],
+    graph: Annotated[Path | None, typer.Option(help="Graph: edge list or matrix (.csv), .npy or .npz.")] = None,
+    symmetrize: Annotated[bool, typer.Option("--symmetrize", help="Use (A + A')/2 of the graph.")] = False,
+    directed: Annotated[bool, typer.Option("--directed", help="Accept a directed graph.")] = False,
+    layout: Layout = "auto",
+    time_column: TimeColumn = None,
+    filter: Annotated[str, typer.Option(help="kalman, kalman-tuned or static.")] = "kalman-tuned",
+    shape: Annotated[str, typer.Option(help="ellipsoid or box.")] = "ellipsoid",
+    calibration: Annotated[str, typer.Option(help="split, aci, agaci, dtaci or pid.")] = "split",
+    alpha: Alpha = 0.1,
+    warmup: Annotated[int, typer.Option(help="First calibration row whose score counts.")] = 50,
+    raw: Annotated[bool, typer.Option("--raw", help="Filter the values as they are, not standardised.")] = False,
+    train_share: Annotated[float, typer.Option(help="Share of the rows, from the first, to fit on.")] = 0.7,
+    test_share: Annotated[float, typer.Option(help="Share of the rows, up to the last, to test on.")] = 0.1,
+) -> None:
+    """Fit a predictor on the first rows of a file, calibrate it on the next, test it on the last.
+
+    The model ends where the file ends: `predict` and `stream` go on from there.
+    """
+    from jointset.methods import predictor_for, three_blocks
+    from jointset.panel import Panel
+    from jointset.writing import model_folder, writing_to
+
+    predictor = predictor_for(
+        filter, shape=shape, calibration=calibration, alpha=alpha, warmup=warmup, standardize=not raw
+    )
+    model_folder(out)
+    with phases(4) as started:
+        started("reading")
+        options: dict[str, Any] = {"layout": layout, "time_column": time_column}
+        data = Panel.read(panel, graph=graph, symmetrize=symmetrize, directed=directed, **options)
+        train, calibrating, test = three_blocks(data, train_share, test_share)
+        started("fitting")
+        predictor.fit(train)
+        started("calibrating")
+        predictor.calibrate(calibrating)
+        started("testing")
+        run = predictor.run(test, regions=False) if len(test) else None
+    with writing_to(out):
+        predictor.save(out)
+    typer.echo(f"{panel}: {data.describe()}")
+    if data.adjacency is None:
+        typer.echo("No graph: each sensor is filtered on its own.")
+    typer.echo(f"Fitted on {len(train)} rows, calibrated on {len(calibrating)} ({predictor.n_calibration} scores).")
+    if run is not None:
+        show_summary(run.summary(), alpha, f"On the last {len(test)} rows")
+    typer.echo(f"Saved {out}. Next: jointset predict {out}")
+
+
+@app.command()
+def predict(
+    model: Model,
+    panel: Annotated[Path | None, typer.Argument(help="Rows that follow those the model has seen.")] = None,
+    out: Annotated[Path | None, typer.Option(help="One line a row: .csv, .json or .parquet (with PANEL).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Save the model as it is after the last row of PANEL.")] = False,
+    layout: Layout = "auto",
+    time_column: TimeColumn = None,
+) -> None:
+    """Show the set for the next reading, or run through the rows of a file."""
+    from jointset.methods import matched
+    from jointset.panel import Panel
+    from jointset.predictor import JointPredictor
+    from jointset.writing import TABLES, output_file, write_run, writing_to
+
+    predictor = JointPredictor.load(model)
+    if panel is None:
+        require(
+            out is None and not save, "--out and --save need PANEL, rows to run through; --json prints the next set"
+        )
+        show_region(predictor, as_json)
+        return
+    if out is not None:
+        output_file(out, TABLES)
+    data = matched(Panel.read(panel, directed=True, layout=layout, time_column=time_column), predictor)
+    with phases(len(data)) as started:
+        run = predictor.run(data, regions=False, progress=lambda rows: started("predicting", rows))
+    if out is not None:
+        write_run(run, out)
+    if save:
+        with writing_to(model):
+            predictor.save(model)
+    if as_json:
+        show_json(run.summary())
+    else:
+        show_summary(run.summary(), predictor.alpha, f"On the {len(data)} rows of {panel}")
+        typer.echo(f"Wrote {out}." if out else "--out FILE.csv writes one line a row.")
+
+
+@app.command()
+def stream(
+    model: Model,
+    save: Annotated[bool, typer.Option("--save", help="Save the model at the end of input or on Ctrl-C.")] = False,
+    format: Annotated[str, typer.Option(help="Input: auto, csv or json.")] = "auto",
+    time_column: TimeColumn = None,
+    top: Annotated[int, typer.Option(help="Sensors to name that contribute most to the score.")] = 3,
+) -> None:
+    """Read rows on stdin, write one JSON line a row on stdout.
+
+    Input is CSV with a header line that names the sensors, or one JSON object or list a line. The set of a row is the
+    one announced before the row was read. A bad row gets a line with an error and changes nothing.
+    """
+    from jointset.predictor import JointPredictor
+    from jointset.streaming import Stream
+    from jointset.writing import writing_to
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C
+    predictor = JointPredictor.load(model)
+    live = Stream(predictor, format=format, time_column=time_column, top=top, notice=note)
+    lines = (line.decode("utf-8", errors="replace") for line in typer.get_binary_stream("stdin"))
+    try:
+        for answer in live.answers(lines):
+            typer.echo(json.dumps(answer, allow_nan=False))
+    finally:
+        if save and live.predictor is not predictor:
+            with writing_to(model):
+                live.predictor.save(model)
+        if live.scored:
+            share = f"{100 * live.inside / live.scored:.1f} % inside (target {100 * (1 - predictor.alpha):g} %)"
+            note(f"{live.rows} rows, {live.bad} bad, {share}")

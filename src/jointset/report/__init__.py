@@ -1,0 +1,1 @@
+"""What a user looks at: figures and a page that needs no network."""

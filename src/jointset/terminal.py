@@ -1,0 +1,112 @@
+"""What the command line shows: progress on stderr, tables, sentences and JSON on stdout."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from jointset.predictor import JointPredictor
+    from jointset.report.demo import Result
+
+
+@contextmanager
+def phases(total: int) -> Iterator[Callable[..., None]]:
+    """A progress bar on stderr, only on a terminal; call it with what starts now and by how much to advance."""
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task("", total=total)
+
+        def started(what: str, by: int = 1) -> None:
+            bar.update(task, description=what, advance=by, refresh=True)
+
+        yield started
+
+
+def note(text: str) -> None:
+    """A line for the person at the terminal, beside the results."""
+    typer.echo(f"note: {text}", err=True)
+
+
+def sizes(summary: dict[str, Any]) -> list[str]:
+    """Cells of a table: joint coverage, width, full width, log-volume."""
+    return [
+        f"{100 * summary['joint']:.1f} %",
+        *(f"{summary[key]:.3f}" for key in ("width", "width_full", "log_volume")),
+    ]
+
+
+def show_results(results: Mapping[str, Result], alpha: float) -> None:
+    """The table of the demonstration, a method a row."""
+    run = next(iter(results.values())).run
+    title = f"{len(run.sensors)} sensors, {len(run.score)} test steps, target {100 * (1 - alpha):g} %"
+    columns = ("method", "joint", "width", "width_full", "log-volume", "seconds")
+    rows = [[method, *sizes(result.row()), f"{result.seconds:.2f}"] for method, result in results.items()]
+    show_table(columns, rows, title)
+    for method, result in results.items():
+        show_limits(result.row(), method)
+
+
+def show_table(columns: tuple[str, ...], rows: list[list[str]], title: str | None = None) -> None:
+    """A table on stdout: the first column names things, the others are numbers."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for name in columns:
+        table.add_column(name, justify="left" if name == columns[0] else "right")
+    for row in rows:
+        table.add_row(*row)
+    Console(markup=False, highlight=False).print(table)
+
+
+def show_summary(summary: dict[str, Any], alpha: float, where: str) -> None:
+    """Coverage and sizes as a table, and what they mean in a sentence."""
+    show_table(("joint", "width", "width_full", "log-volume"), [sizes(summary)])
+    share = f"{100 * summary['joint']:.1f} % of the time (target {100 * (1 - alpha):g} %)"
+    typer.echo(f"{where} the set contained the whole reading {share}.")
+    show_limits(summary)
+
+
+def show_limits(summary: dict[str, Any], method: str = "the calibration") -> None:
+    """A sentence where a radius wanted to go further than it could."""
+    if summary["infinite_share"]:
+        share = f"{100 * summary['infinite_share']:.1f} % of the steps"
+        typer.echo(f"The radius of {method} was infinite or clipped at {share}.")
+
+
+def show_region(predictor: JointPredictor, as_json: bool) -> None:
+    """The set for the next reading."""
+    region = predictor.predict()
+    lower, upper = region.bounds
+    mean, radius = region.center, predictor.calibration.radius(predictor.calibration_state)
+    facts = {"radius": radius, "width": region.width, "width_full": region.width_full, "log_volume": region.log_volume}
+    if as_json:
+        names = predictor.sensors
+        ends = {name: [low, high] for name, low, high in zip(names, lower, upper, strict=True)}
+        infinite = {"infinite": True} if radius == float("inf") else {}
+        show_json({**facts, **infinite, "mean": dict(zip(names, mean, strict=True)), "bounds": ends})
+        return
+    cells = zip(predictor.sensors, lower, mean, upper, strict=True)
+    show_table(("sensor", "lower", "mean", "upper"), [[name, *(f"{x:.4g}" for x in row)] for name, *row in cells])
+    typer.echo(", ".join(f"{name} {number:.4g}" for name, number in facts.items()))
+    typer.echo("lower and upper are the outermost points of the set along each sensor; --json prints all digits.")
+
+
+def show_json(value: Any) -> None:
+    """One JSON object on stdout; infinities are null."""
+    from jointset.writing import json_ready
+
+    typer.echo(json.dumps(json_ready(value), indent=1, allow_nan=False))

@@ -1,0 +1,151 @@
+"""Panels, graphs and results to files: written to a temporary name and renamed, so a file is whole or not there."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jointset.errors import InputError, require
+from jointset.panel import Panel
+from jointset.predictor import Run
+from jointset.storage import model_place
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ISO_SECONDS = "%Y-%m-%dT%H:%M:%SZ"
+TABLES = (".csv", ".json", ".parquet")
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """A temporary name to write to; it becomes `path` when the block ends well and disappears when it does not."""
+    path = Path(path)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with writing_to(path):
+        try:
+            yield unfinished
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing_to(path: str | Path) -> Iterator[None]:
+    """Make InputErrors of failed writes."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot write {path} ({error.strerror or error}): choose a place you can write to") from None
+
+
+def new_folder(path: str | Path) -> Path:
+    """The folder, made if it is not there, refused at once when nothing can be written to it."""
+    folder = Path(path)
+    with writing_to(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe.{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    return folder
+
+
+def model_folder(path: str | Path) -> Path:
+    """The folder of a model to be saved, refused at once when something else is there or nothing can be written."""
+    folder = model_place(path)
+    new_folder(folder.parent)
+    return folder
+
+
+def output_file(path: str | Path, suffixes: tuple[str, ...]) -> Path:
+    """The path of a file to be written, refused at once when its suffix is unknown or its folder cannot take it."""
+    path = Path(path)
+    require(path.suffix.lower() in suffixes, f"cannot write {path}: its name must end in {' or '.join(suffixes)}")
+    require(path.parent.is_dir(), f"cannot write {path}: there is no folder {path.parent}; create it first")
+    require(not path.is_dir(), f"cannot write {path}: it is a folder; give a file name")
+    return path
+
+
+def write_panel(panel: Panel, path: str | Path) -> None:
+    """Write .npz (everything) or .csv (wide, ISO UTC times; the graph goes to a file of its own)."""
+    path = output_file(path, (".npz", ".csv"))
+    if path.suffix.lower() == ".npz":
+        with writing_to(path):
+            panel.to_npz(path)
+        return
+    with whole_file(path) as unfinished:
+        panel.to_pandas().to_csv(unfinished, index=panel.timestamps is not None, date_format=ISO_SECONDS)
+
+
+def write_edges(panel: Panel, path: str | Path) -> None:
+    """Write the graph of a panel as an edge list `source,target,weight`; both directions where it is directed."""
+    import pandas as pd
+
+    path = output_file(path, (".csv",))
+    require(panel.adjacency is not None, "the panel has no graph to write")
+    A = np.asarray(panel.adjacency)
+    i, j = np.nonzero(A if panel.directed else np.triu(A))
+    names = np.array(panel.sensors, dtype=object)
+    with whole_file(path) as unfinished:
+        edges = pd.DataFrame({"source": names[i], "target": names[j], "weight": A[i, j]})
+        edges.to_csv(unfinished, index=False)
+
+
+def write_run(run: Run, path: str | Path) -> None:
+    """Write one row a step: time, score, radius, inside, then lower and upper bound of every sensor."""
+    path = output_file(path, TABLES)
+    table = run_table(run)
+    with whole_file(path) as unfinished:
+        if path.suffix.lower() == ".parquet":
+            table.to_parquet(unfinished, index=False)
+        elif path.suffix.lower() == ".csv":
+            table.to_csv(unfinished, index=False, date_format=ISO_SECONDS)
+        else:
+            unfinished.write_text(json.dumps([json_ready(row) for row in _records(table)], indent=1) + "\n")
+
+
+def run_table(run: Run) -> pd.DataFrame:
+    """One row a step; `inside` is empty where a row had no reading."""
+    import pandas as pd
+
+    columns: dict[str, Any] = {}
+    if run.timestamps is not None:
+        columns["time"] = pd.to_datetime(run.timestamps, unit="s", utc=True)
+    columns |= {"score": run.score, "radius": run.radius}
+    columns["inside"] = pd.array(run.inside, dtype="boolean")
+    columns["inside"][np.isnan(run.score)] = pd.NA
+    for i, name in enumerate(run.sensors):
+        columns |= {f"{name}.lower": run.lower[:, i], f"{name}.upper": run.upper[:, i]}
+    return pd.DataFrame(columns)
+
+
+def _records(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    import pandas as pd
+
+    for row in table.to_dict("records"):
+        cells: dict[str, Any] = {str(name): None if cell is pd.NA else cell for name, cell in row.items()}
+        if "time" in cells:
+            cells["time"] = cells["time"].strftime(ISO_SECONDS)
+        yield cells
+
+
+def json_ready(value: Any) -> Any:
+    """The value with NaN and infinities as None, which is all JSON has for them.
+
+    >>> json_ready({"a": [1.0, float("inf")]})
+    {'a': [1.0, None]}
+    """
+    if isinstance(value, dict):
+        return {key: json_ready(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_ready(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,307 @@
+"""Streams: the right answer to every row, and no row that can end them or change what comes after."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from jointset.calibration.split import SplitState
+from jointset.cli import app
+from jointset.datasets import generate_grssf
+from jointset.errors import InputError
+from jointset.methods import predictor_for
+from jointset.predictor import JointPredictor
+from jointset.streaming import Stream
+
+NETWORK = generate_grssf("A", n=8, seed=3, length=700).panel
+SENSORS = NETWORK.sensors
+HEADER = ",".join(("time", *SENSORS))
+LIVE = NETWORK[640:]
+METHODS = ["kalman", "kalman-tuned", "static", "kalman+aci", "kalman+pid"]
+
+
+def fitted(method: str = "kalman+aci", shape: str = "ellipsoid") -> JointPredictor:
+    return predictor_for(method, shape=shape).fit(NETWORK[:400]).calibrate(NETWORK[400:640])
+
+
+def csv_line(values: Iterable[float], time: object = "") -> str:
+    return ",".join([str(time), *("" if math.isnan(x) else repr(float(x)) for x in values)])
+
+
+def csv_lines(values: np.ndarray) -> list[str]:
+    return [HEADER, *(csv_line(row, time) for time, row in enumerate(values))]
+
+
+def strict_json(text: str) -> Any:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def answers(predictor: JointPredictor, lines: Iterable[str], **options: Any) -> list[dict[str, Any]]:
+    """Answers as a reader of the JSON lines gets them."""
+    live = Stream(predictor, **options)
+    return [strict_json(json.dumps(answer, allow_nan=False)) for answer in live.answers(lines)]
+
+
+def without_row(answer: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in answer.items() if key != "row"}
+
+
+# ---------------------------------------------------------------------- what an answer says
+
+
+@pytest.mark.parametrize("shape", ["ellipsoid", "box"])
+@pytest.mark.parametrize("method", METHODS)
+def test_answers_are_those_of_the_batch_run(method: str, shape: str) -> None:
+    predictor = fitted(method, shape)
+    run = predictor.copy().run(LIVE)
+    got = answers(predictor, csv_lines(LIVE.values))
+    np.testing.assert_allclose([a["score"] for a in got], run.score, rtol=1e-9)
+    np.testing.assert_allclose([a["radius"] for a in got], run.radius, rtol=1e-9)
+    assert [a["inside"] for a in got] == run.inside.tolist()
+    np.testing.assert_allclose(
+        [a["bounds"]["s005"] for a in got], np.stack([run.lower, run.upper], -1)[:, 5], rtol=1e-9
+    )
+
+
+def test_the_set_of_a_row_was_there_before_the_row() -> None:
+    other = LIVE.values.copy()
+    other[7] += 3.0
+    got, changed = (answers(fitted(), csv_lines(values)) for values in (LIVE.values, other))
+    assert got[7]["bounds"] == changed[7]["bounds"]
+    assert got[7]["radius"] == changed[7]["radius"]
+    assert got[7]["score"] != changed[7]["score"]
+    assert got[8]["bounds"] != changed[8]["bounds"]
+
+
+def test_top_names_the_sensor_that_is_off() -> None:
+    odd = LIVE.values[:1].copy()
+    odd[0, 4] += 50.0
+    (answer,) = answers(fitted(), csv_lines(odd), top=2)
+    assert answer["inside"] is False
+    first, second = answer["top"]
+    assert (first["sensor"], first["value"]) == ("s004", odd[0, 4])
+    assert [first["lower"], first["upper"]] == answer["bounds"]["s004"]
+    assert second["contribution"] < 0.1 * first["contribution"] <= 0.1 * answer["score"]
+
+
+def test_rows_in_every_format_get_the_same_answer() -> None:
+    row = dict(zip(SENSORS, LIVE.values[0].tolist(), strict=True))
+    turned = {"time": "now", **dict(reversed(row.items()))}
+    inputs = [
+        [HEADER, csv_line(LIVE.values[0], "now")],
+        [
+            "\ufeff" + HEADER.replace(",", "\t") + "\r\n",
+            "\n",
+            csv_line(LIVE.values[0], "now").replace(",", "\t") + "\r\n",
+        ],
+        [",".join(turned), ",".join(map(str, turned.values()))],
+        [json.dumps({"time": "now", "values": row})],
+        [json.dumps({"time": "now", "values": list(row.values())})],
+        [json.dumps(turned)],
+    ]
+    first, *others = (answers(fitted(), lines) for lines in inputs)
+    assert len(first) == 1
+    assert first[0]["time"] == "now"
+    assert all(other == first for other in others)
+    assert answers(fitted(), [json.dumps(list(row.values()))]) == [{**first[0], "time": None}]
+
+
+def test_missing_readings_are_null_empty_or_absent() -> None:
+    values = LIVE.values[0].copy()
+    values[[2, 5]] = np.nan
+    row = {name: None if math.isnan(x) else x for name, x in zip(SENSORS, values.tolist(), strict=True)}
+    short = {name: x for name, x in row.items() if x is not None}
+    names = ",".join(short)
+    told: list[str] = []
+    inputs = [[json.dumps(row)], [json.dumps(short)], [names, ",".join(map(str, short.values()))]]
+    got = [answers(fitted(), lines, notice=told.append) for lines in inputs]
+    assert got[0][0]["observed"] == 6
+    assert got[0] == got[1] == got[2]
+    assert told == ["2 of 8 sensors are not in the header and count as missing in every row: 's002', 's005'"]
+    marked = [HEADER, csv_line(values).replace(",,", ",NaN,")]
+    assert answers(fitted(), marked)[0]["score"] == got[0][0]["score"]
+
+
+def test_a_row_without_readings_is_neither_inside_nor_outside() -> None:
+    (answer,) = answers(fitted(), [HEADER, "," * 8])
+    assert (answer["score"], answer["inside"], answer["observed"], answer["top"]) == (None, None, 0, [])
+
+
+def test_an_infinite_radius_is_valid_json() -> None:
+    predictor = fitted("kalman")
+    predictor.calibration_state = SplitState(math.inf, 0)
+    (answer,) = answers(predictor, csv_lines(LIVE.values[:1]))
+    assert (answer["radius"], answer["infinite"], answer["inside"]) == (None, True, True)
+    assert answer["bounds"]["s000"] == [None, None]
+
+
+def test_an_empty_set_is_valid_json() -> None:
+    predictor = fitted("kalman")
+    predictor.calibration_state = SplitState(-math.inf, 0)
+    (answer,) = answers(predictor, csv_lines(LIVE.values[:1]))
+    assert (answer["radius"], answer["empty"], answer["inside"]) == (None, True, False)
+
+
+# ---------------------------------------------------------------------- bad rows
+
+GOOD = csv_lines(LIVE.values)
+BAD_CSV = {
+    "too few cells": ("1,2", "2 cells, the header has 9"),
+    "too many cells": ("," * 12, "13 cells, the header has 9"),
+    "text": ("0,1,1,1,oops,1,1,1,1", "sensor 's003': 'oops' is no finite number"),
+    "infinite": ("0,1,1,1,inf,1,1,1,1", "sensor 's003': 'inf' is no finite number"),
+    "overflow": ("0,1,1,1,1e999,1,1,1,1", "sensor 's003': '1e999' is no finite number"),
+    "huge": ("0,1,1,1,-1e300,1,1,1,1", "sensor 's003': -1e+300 is too large"),
+    "underscore": ("0,1,1,1,1_0,1,1,1,1", "sensor 's003': '1_0' is no finite number"),
+    "open quote": ('0,1,1,1,"1,1,1,1,1', "not CSV"),
+    "bytes that are not text": ("0,1,1,1,\ufffd,1,1,1,1", "sensor 's003'"),
+    "the header again": (HEADER, "sensor 's000': 's000' is no finite number"),
+}
+BAD_JSON = {
+    "malformed": ('{"s000": 1.0', "not JSON"),
+    "deeply nested": ("[" * 100_000, "not JSON"),
+    "unknown sensor": ('{"s00x": 1.0}', "unknown sensor 's00x'"),
+    "text": ('{"s003": "oops"}', "sensor 's003': \"oops\" is no finite number"),
+    "true": ('{"s003": true}', "sensor 's003': true is no finite number"),
+    "nested": ('{"s003": [1]}', "sensor 's003': [1] is no finite number"),
+    "infinite": ('{"s003": Infinity}', "sensor 's003': Infinity is no finite number"),
+    "long integer": ('{"s003": 1' + "0" * 400 + "}", "sensor 's003'"),
+    "integer past the limit of digits": ('{"s003": 1' + "0" * 9000 + "}", "not JSON"),
+    "huge": ('{"s003": 1e200}', "sensor 's003': 1e+200 is too large"),
+    "twice": ('{"s003": 1, "s003": 2}', "repeats 's003'"),
+    "short list": ("[1, 2]", "2 values for 8 sensors"),
+    "a number": ("3", "neither an object nor a list"),
+    "time that is none": ('{"time": {"h": 1}, "s003": 1}', "time must be text or a number"),
+    "infinite time": ('{"time": Infinity, "s003": 1}', "time must be text or a number"),
+}
+
+
+def check_bad_row(good: list[str], head: int, bad: str, message: str, method: str, shape: str) -> None:
+    """A bad row in the middle is reported, and all other answers are the same to the last bit."""
+    place = head + 20
+    clean = answers(fitted(method, shape), good)
+    got = answers(fitted(method, shape), [*good[:place], bad, *good[place:]])
+    report = got.pop(20)
+    assert set(report) == {"row", "error"}
+    assert report["row"] == 21
+    assert message in report["error"]
+    assert "\n" not in report["error"]
+    assert [without_row(a) for a in got] == [without_row(a) for a in clean]
+    assert [a["row"] for a in got[20:]] == list(range(22, 22 + len(clean) - 20))
+
+
+@pytest.mark.parametrize("case", BAD_CSV)
+def test_a_bad_csv_row_changes_nothing(case: str) -> None:
+    check_bad_row(GOOD, 1, *BAD_CSV[case], "kalman+aci", "ellipsoid")
+
+
+@pytest.mark.parametrize("case", BAD_JSON)
+def test_a_bad_json_row_changes_nothing(case: str) -> None:
+    good = [json.dumps(dict(zip(SENSORS, row, strict=True))) for row in LIVE.values.tolist()]
+    check_bad_row(good, 0, *BAD_JSON[case], "kalman+aci", "ellipsoid")
+
+
+@pytest.mark.parametrize("shape", ["ellipsoid", "box"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_reading_too_large_to_be_scored_changes_nothing(method: str, shape: str) -> None:
+    check_bad_row(GOOD, 1, "0,1,1,1,1.7e308,-1.7e308,1,1,1", "too large", method, shape)
+
+
+def test_an_uncalibrated_predictor_is_refused_before_any_row() -> None:
+    with pytest.raises(InputError, match="not calibrated"):
+        Stream(predictor_for("kalman").fit(NETWORK[:400]))
+
+
+# ---------------------------------------------------------------------- through the command line
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    fitted().save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def stream(model: Path, lines: list[str], *options: str) -> list[dict[str, Any]]:
+    result = CliRunner().invoke(app, ["stream", str(model), *options], input="\n".join(lines) + "\n")
+    assert result.exit_code == 0, result.output
+    return [strict_json(line) for line in result.stdout.splitlines()]
+
+
+def test_a_saved_stream_goes_on_as_if_it_had_never_stopped(model: Path) -> None:
+    gaps = LIVE.values.copy()
+    gaps[20:26, 3] = np.nan  # the state that is saved carries a covariance of its own
+    lines = csv_lines(gaps)
+    whole = stream(model, lines)
+    first = stream(model, lines[:24], "--save")
+    rest = stream(model, [HEADER, *lines[24:]])
+    assert [without_row(a) for a in (*first, *rest)] == [without_row(a) for a in whole]
+
+
+def test_a_stream_leaves_the_model_alone_unless_told_to_save(model: Path) -> None:
+    before = {path.name: path.read_bytes() for path in model.iterdir()}
+    stream(model, GOOD)
+    assert {path.name: path.read_bytes() for path in model.iterdir()} == before
+
+
+def test_no_input_is_no_error(model: Path) -> None:
+    result = CliRunner().invoke(app, ["stream", str(model)], input="")
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+def test_the_terminal_is_told_how_it_went(model: Path) -> None:
+    result = CliRunner().invoke(app, ["stream", str(model)], input="\n".join([*GOOD, "bad"]))
+    assert "note: 61 rows, 1 bad, " in result.stderr
+    assert "(target 90 %)" in result.stderr
+
+
+def test_bytes_that_are_not_text_get_an_error_line(model: Path) -> None:
+    data = "\n".join(GOOD[:2]).encode() + b"\n\xff\xfe,1,\xff,1,1,1,1,1,1\n" + GOOD[2].encode()
+    result = CliRunner().invoke(app, ["stream", str(model)], input=data)
+    assert ["error" in strict_json(line) for line in result.stdout.splitlines()] == [False, True, False]
+
+
+def test_a_live_process_answers_at_once_and_saves_on_ctrl_c(model: Path) -> None:
+    whole = stream(model, GOOD[:5])
+    command = [sys.executable, "-c", "from jointset.cli import main; main()", "stream", str(model), "--save"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, bufsize=1, **pipes) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(GOOD[0] + "\n")
+        got = []
+        for line in GOOD[1:4]:
+            process.stdin.write(line + "\n")
+            got.append(strict_json(process.stdout.readline()))  # would wait for ever if lines were held back
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert got == whole[:3]
+    assert without_row(stream(model, [HEADER, GOOD[4]])[0]) == without_row(whole[3])
+
+
+def test_a_reader_that_leaves_is_no_error_message(model: Path) -> None:
+    program = "from jointset.cli import main; main()"
+    process = subprocess.run(
+        f"yes '[1,2,3,4,5,6,7,8]' | head -3000 | '{sys.executable}' -c '{program}' stream '{model}' --top 0 | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert strict_json(process.stdout)["row"] == 1
+    assert "Traceback" not in process.stderr
+    assert "Broken" not in process.stderr
