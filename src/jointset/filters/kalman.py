@@ -204,7 +204,7 @@ class GraphLGSSM:
         series into blocks (`JointPredictor` does).
         """
         values = np.asarray(values, dtype=float)
-        gaps: Array = np.isnan(values).any(axis=1)
+        gaps: Array = np.asarray(np.isnan(values).any(axis=1))
         breaks = np.append(np.flatnonzero(gaps), len(values))  # rows with a gap, and the end
         basis = self.spectrum[1]
         # One product for all rows whatever their gaps, so that a gap at t cannot change even the rounding before t.
