@@ -9,7 +9,7 @@ demo: $(READY)
 	$(BIN)/jointset demo
 
 test: $(READY) lint
-	$(BIN)/pytest --cov --cov-report=term:skip-covered
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered
 
 lint: $(READY)
 	$(BIN)/ruff check .

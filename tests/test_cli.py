@@ -280,8 +280,8 @@ BAD_MODELS = {
     "arrays missing": (damage("arrays.safetensors", lambda b: None), PREDICT, r"arrays\.safetensors is missing"),
     "json cut short": (damage("model.json", lambda b: b[:200]), PREDICT, r"model\.json cannot be read"),
     "json of another kind": (damage("model.json", lambda b: b"[1, 2]"), PREDICT, r"model\.json cannot be read"),
-    "arrays cut short": (damage("arrays.safetensors", lambda b: b[:-40]), PREDICT, r"arrays\.safetensors cannot"),
-    "arrays empty": (damage("arrays.safetensors", lambda b: b""), PREDICT, r"arrays\.safetensors cannot be read"),
+    "arrays cut short": (damage("arrays.safetensors", lambda b: b[:-40]), PREDICT, r"arrays\.safetensors was cut"),
+    "arrays empty": (damage("arrays.safetensors", lambda b: b""), PREDICT, r"arrays\.safetensors was cut short"),
     "newer": (damage("model.json", newer), PREDICT, r"saved by jointset 9\.0 in format 99.*upgrade"),
     "cut short, in a stream": (damage("model.json", lambda b: b[:200]), ["stream", "model"], r"cannot be read"),
     "sensor missing": (
