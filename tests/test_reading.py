@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from jointset.errors import InputError
-from jointset.graph import read_graph
+from jointset.graph_files import read_graph
 from jointset.panel import Panel
 from jointset.reading import read_panel
 

@@ -273,6 +273,19 @@ def test_bytes_that_are_not_text_get_an_error_line(model: Path) -> None:
     assert ["error" in strict_json(line) for line in result.stdout.splitlines()] == [False, True, False]
 
 
+def assert_close(a: Any, b: Any) -> None:
+    """Equal up to rounding: another process may multiply matrices in another order."""
+    if isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for key in a:
+            assert_close(a[key], b[key])
+    elif isinstance(a, list):
+        for x, y in zip(a, b, strict=True):
+            assert_close(x, y)
+    else:
+        assert a == (pytest.approx(b, rel=1e-9) if isinstance(b, float) else b)
+
+
 def test_a_live_process_answers_at_once_and_saves_on_ctrl_c(model: Path) -> None:
     whole = stream(model, GOOD[:5])
     command = [sys.executable, "-c", "from jointset.cli import main; main()", "stream", str(model), "--save"]
@@ -289,8 +302,9 @@ def test_a_live_process_answers_at_once_and_saves_on_ctrl_c(model: Path) -> None
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in errors
-    assert got == whole[:3]
-    assert without_row(stream(model, [HEADER, GOOD[4]])[0]) == without_row(whole[3])
+    for answer, expected in zip(got, whole[:3], strict=True):
+        assert_close(answer, expected)
+    assert_close(without_row(stream(model, [HEADER, GOOD[4]])[0]), without_row(whole[3]))
 
 
 def test_a_reader_that_leaves_is_no_error_message(model: Path) -> None:

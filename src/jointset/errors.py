@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class InputError(ValueError):
     """Bad input. The message is one line; the command line prints it and exits with code 2."""
@@ -16,3 +18,25 @@ def require(condition: bool, message: str) -> None:
 def require_alpha(alpha: float) -> None:
     """Refuse a miss rate outside (0, 1), NaN included."""
     require(0.0 < alpha < 1.0, f"alpha must lie strictly between 0 and 1, got {alpha}: 0.1 asks for 90 % coverage")
+
+
+def some(names: Sequence[str], limit: int = 5) -> str:
+    """The first few names, quoted, and how many more.
+
+    >>> some(["a", "b", "c"], limit=2)
+    "'a', 'b' and 1 more"
+    """
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(repr(str(name)) for name in names[:limit]) + more
+
+
+def suggest(name: str, known: Sequence[str]) -> str:
+    """What to do about an unknown name: close matches, or what there is.
+
+    >>> suggest("senser_1", ["sensor_1", "b"])
+    "did you mean 'sensor_1'?"
+    """
+    import difflib
+
+    close = difflib.get_close_matches(name, known, n=3)
+    return f"did you mean {some(close)}?" if close else f"there are {some(known)}"

@@ -5,10 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,15 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jointset import graph as graphs
-from jointset.errors import InputError, require
-from jointset.graph import some
+from jointset.errors import InputError, require, some
+from jointset.panel_checks import check_shape, numbers, read_only, sensor_index, sensor_names, shaped, stamps
+from jointset.times import Time, epoch_seconds, iso
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[Any]
-Time = str | datetime | np.datetime64 | int | float
-ADVICE = "sort the rows, drop repeats, or write UTC offsets where a clock change repeats an hour"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,16 +47,16 @@ class Panel:
 
     def __post_init__(self) -> None:
         freeze = object.__setattr__
-        freeze(self, "values", _numbers(self.values, "values"))
-        freeze(self, "sensors", _names(self.sensors))
-        T, n = _check_shape(self.values, self.sensors)
-        freeze(self, "timestamps", None if self.timestamps is None else _stamps(self.timestamps, T))
+        freeze(self, "values", numbers(self.values, "values"))
+        freeze(self, "sensors", sensor_names(self.sensors))
+        T, n = check_shape(self.values, self.sensors)
+        freeze(self, "timestamps", None if self.timestamps is None else stamps(self.timestamps, T))
         _check_finite(self)
         if self.adjacency is not None:
             checked = graphs.check_adjacency(self.adjacency, n, self.directed, sensors=self.sensors)
-            freeze(self, "adjacency", _read_only(checked))
+            freeze(self, "adjacency", read_only(checked))
         for name, shape in (("coordinates", (n, 2)), ("distances", (n, n))):
-            freeze(self, name, _shaped(getattr(self, name), name, shape))
+            freeze(self, name, shaped(getattr(self, name), name, shape))
 
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> Panel:
@@ -132,11 +129,11 @@ class Panel:
 
     def select(self, sensors: str | Sequence[str] | Sequence[int] | Sequence[bool] | Array) -> Panel:
         """Sensors by name, index or boolean mask, in the order given; graph, coordinates and distances follow."""
-        index = _sensor_index(sensors, self.sensors)
+        index = sensor_index(sensors, self.sensors)
         square = np.ix_(index, index)
         return dataclasses.replace(
             self,
-            values=_read_only(self.values.take(index, axis=1)),
+            values=read_only(self.values.take(index, axis=1)),
             sensors=tuple(self.sensors[i] for i in index),
             adjacency=None if self.adjacency is None else self.adjacency[square],
             coordinates=None if self.coordinates is None else self.coordinates[index],
@@ -244,76 +241,6 @@ class Panel:
         return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self))
 
 
-def epoch_seconds(when: Time) -> int:
-    """Seconds since the epoch (UTC) of one moment, rounded up; without an offset it is taken as UTC.
-
-    >>> epoch_seconds("1970-01-01T01:00:00+01:00"), epoch_seconds("1970-01-02")
-    (0, 86400)
-    """
-    if isinstance(when, np.datetime64):
-        when = when.astype("datetime64[us]").item()
-    if isinstance(when, str):
-        try:
-            when = datetime.fromisoformat(when.strip())
-        except ValueError:
-            raise InputError(f"{when!r} is not a time: write it like 2012-03-01T00:05:00Z") from None
-    if isinstance(when, datetime):
-        moment = when if when.tzinfo else when.replace(tzinfo=UTC)
-        return -((datetime.fromtimestamp(0, UTC) - moment) // timedelta(seconds=1))
-    require(isinstance(when, (int, float, np.number)), f"{when!r} is not a time: give ISO text or epoch seconds")
-    return math.ceil(when)
-
-
-def iso(seconds: int | np.integer[Any]) -> str:
-    """ISO 8601 text of epoch seconds.
-
-    >>> iso(1330560300)
-    '2012-03-01T00:05:00Z'
-    """
-    return f"{np.datetime64(int(seconds), 's')}Z"
-
-
-def _numbers(array: ArrayLike, what: str) -> Array:
-    """Read-only float64 array, shared with the caller only when nobody can write to it."""
-    given = np.asarray(array)
-    require(given.dtype.kind in "biuf", f"{what} must be numbers, got dtype {given.dtype}: convert them first")
-    if given.dtype == np.float64 and not _writeable(given):
-        return given
-    return _read_only(np.array(given, dtype=np.float64, order="C"))
-
-
-def _read_only(fresh: Array) -> Array:
-    fresh.flags.writeable = False
-    return fresh
-
-
-def _writeable(array: Any) -> bool:
-    """Whether someone can change the array, through itself or through what it is a view of."""
-    while isinstance(array, np.ndarray):
-        if array.flags.writeable:
-            return True
-        array = array.base
-    return array is not None
-
-
-def _names(sensors: Sequence[str] | Array) -> tuple[str, ...]:
-    require(not isinstance(sensors, str), f"sensors must be a sequence of names, not the text {sensors!r}")
-    names = tuple(str(name) for name in sensors)
-    for i, name in enumerate(names):
-        require(name.strip() != "", f"the sensor in column {i} (from 0) has no name: name it, or drop the column")
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    require(not twice, f"duplicated sensor names: {some(twice)}; rename or drop the repeats")
-    return names
-
-
-def _check_shape(values: Array, sensors: tuple[str, ...]) -> tuple[int, int]:
-    require(values.ndim == 2, f"values must be (steps, sensors), got {values.ndim} dimensions: reshape to two")
-    T, n = values.shape
-    require(n > 0, "the panel has no sensors: give at least one column of readings")
-    require(n == len(sensors), f"{len(sensors)} sensor names for {n} columns of values: give one name per column")
-    return T, n
-
-
 def _check_finite(panel: Panel) -> None:
     values = panel.values
     if np.fmax.reduce(values, axis=None, initial=0) < np.inf and np.fmin.reduce(values, axis=None, initial=0) > -np.inf:
@@ -322,78 +249,6 @@ def _check_finite(panel: Panel) -> None:
     time = "" if panel.timestamps is None else f" ({iso(panel.timestamps[t])})"
     place = f"row {t} (from 0){time}, sensor {panel.sensors[i]!r}"
     raise InputError(f"infinite reading at {place}: write a number, or NaN where it is missing")
-
-
-def _shaped(array: ArrayLike | None, what: str, shape: tuple[int, int]) -> Array | None:
-    if array is None:
-        return None
-    given = _numbers(array, what)
-    require(given.shape == shape, f"{what} have shape {given.shape}, expected {shape}: one row per sensor")
-    return given
-
-
-def _stamps(timestamps: ArrayLike, T: int) -> Array:
-    """Time stamps (T,) as read-only int64 seconds, refused unless strictly increasing."""
-    stamps = np.asarray(timestamps)
-    if stamps.dtype.kind == "M":
-        require(not np.isnat(stamps).any(), "a time stamp is missing (NaT): drop its row, or give its time")
-        whole = stamps.astype("datetime64[s]")
-        require(bool((whole == stamps).all()), "time stamps finer than a second are not supported: average to seconds")
-        stamps = whole
-    require(
-        stamps.dtype.kind in "iuM" or not stamps.size,
-        f"time stamps must be whole epoch seconds or datetime64, got dtype {stamps.dtype}: convert them first",
-    )
-    require(stamps.shape == (T,), f"time stamps have shape {stamps.shape}, expected ({T},): one per row of values")
-    seconds = stamps if stamps.dtype == np.int64 and not _writeable(stamps) else _read_only(stamps.astype(np.int64))
-    back = np.flatnonzero(np.diff(seconds) <= 0)
-    if back.size:
-        t = int(back[0]) + 1
-        now, before = f"row {t} (from 0), {iso(seconds[t])}", f"row {t - 1}, {iso(seconds[t - 1])}"
-        fault = "repeats" if seconds[t] == seconds[t - 1] else "goes back from"
-        raise InputError(f"time stamp of {now}, {fault} that of {before}: {ADVICE}")
-    return seconds
-
-
-def _sensor_index(asked: Any, sensors: tuple[str, ...]) -> Array:
-    """Integer index (k,) of the sensors asked for, each once."""
-    n = len(sensors)
-    given = np.atleast_1d(np.asarray(asked))
-    require(given.ndim == 1 and given.size > 0, "no sensors selected: give at least one name, index or True")
-    if given.dtype.kind == "b":
-        require(len(given) == n, f"boolean mask has {len(given)} entries for {n} sensors: give one per sensor")
-        index = np.flatnonzero(given)
-        require(index.size > 0, "no sensors selected: the boolean mask is False everywhere")
-        return index
-    if given.dtype.kind in "iu":
-        for i in given[(given < -n) | (given >= n)]:
-            raise InputError(f"sensor index {i} is outside 0 .. {n - 1}: the panel has {n} sensors")
-        index = np.where(given < 0, given + n, given)
-    else:
-        index = _named_index([str(name) for name in given], sensors)
-    twice = [sensors[i] for i, count in Counter(index.tolist()).items() if count > 1]
-    require(not twice, f"sensors selected more than once: {some(twice)}; ask for each once")
-    return index
-
-
-def _named_index(names: list[str], sensors: tuple[str, ...]) -> Array:
-    place = {name: i for i, name in enumerate(sensors)}
-    unknown = [name for name in names if name not in place]
-    if unknown:
-        raise InputError(f"unknown sensor {unknown[0]!r}: {suggest(unknown[0], sensors)}")
-    return np.array([place[name] for name in names])
-
-
-def suggest(name: str, known: Sequence[str]) -> str:
-    """What to do about an unknown name: close matches, or what there is.
-
-    >>> suggest("senser_1", ["sensor_1", "b"])
-    "did you mean 'sensor_1'?"
-    """
-    import difflib
-
-    close = difflib.get_close_matches(name, known, n=3)
-    return f"did you mean {some(close)}?" if close else f"there are {some(known)}"
 
 
 def _narrow(array: Array) -> Array:

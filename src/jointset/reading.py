@@ -15,38 +15,27 @@ any other line of numbers is taken for data, and the file is refused for lack of
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jointset.errors import InputError, require
-from jointset.graph import NUMBER, existing_file, file_suffix, load_npz, naming, read_graph, some, text_rows
-from jointset.panel import Panel, iso, suggest
+from jointset.errors import InputError, require, some
+from jointset.files import NUMBER, existing_file, file_suffix, load_npz, naming, text_rows
+from jointset.graph_files import read_graph
+from jointset.layout import SENSOR_NAMES, TIME_NAMES, Kind, Layout, Plan, cell_kind, plain, plan_columns
+from jointset.panel import Panel
+from jointset.times import column_seconds, iso, no_nulls
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[Any]
-Layout = Literal["auto", "wide", "long"]
-Kind = Literal["number", "time", "text"]
 
 MISSING = ("", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None")
 NULLS = [space + mark for space in ("", " ") for mark in MISSING]
-DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?")
-ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?(?P<zone>Z|[+-]\d\d(:?\d\d)?)?)?")
-DIGIT_DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?")
-TIME_NAMES = {"time", "times", "timestamp", "timestamps", "date", "datetime", "utc", "timeutc", "datetimeutc"}
-SENSOR_NAMES = {
-    *("sensor", "sensors", "sensorid", "sensorname", "station", "stationid", "stationname", "id", "name", "node"),
-    *("nodeid", "detector", "detectorid", "device", "deviceid", "site", "siteid", "location", "series", "uniqueid"),
-}
-VALUE_NAMES = {"value", "values", "reading", "readings", "measurement", "y"}
 WIDEST = 10**8  # cells of a long file's table from which a nearly empty one is refused
 
 
@@ -128,8 +117,8 @@ def _read_text(path: Path, layout: Layout, time_column: str | None) -> dict[str,
     require(len(names) > 1 or ";" not in names[0] or file_suffix(path) == ".tsv", hint)
     first = [cells for _, cells in islice(rows, 100)]
     require(len(first) > 0, "only a header, no rows: nothing to read")
-    kinds = [_kind(next((row[i] for row in first if row[i].strip() not in MISSING), "")) for i in range(len(names))]
-    plan = _plan(names, kinds, layout, time_column)
+    kinds = [cell_kind(next((row[i] for row in first if row[i].strip() not in MISSING), "")) for i in range(len(names))]
+    plan = plan_columns(names, kinds, layout, time_column)
     _check_header(names, plan)
     width = sum(len(cell) + 1 for cell in first[0])
     return _assemble(_arrow_table(path, skip, names, plan, row_bytes=width), names, plan)
@@ -140,7 +129,7 @@ def _check_header(names: list[str], plan: Plan) -> None:
     sensors = [names[i] for i in plan.values]
     numbers = all(NUMBER.fullmatch(name) for name in sensors) and plan.sensor is None
     distinct = all(name.isdigit() for name in sensors) and len(set(sensors)) == len(sensors)
-    dated = plan.time is not None and _kind(names[plan.time]) != "text" and names[plan.time] != ""
+    dated = plan.time is not None and cell_kind(names[plan.time]) != "text" and names[plan.time] != ""
     found = f"the first line holds data ({some(names, 3)}), not names"
     require(not dated and (distinct or not numbers), f"{found}: add a header line with the sensor names")
 
@@ -194,79 +183,6 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:120]
 
 
-class Plan(NamedTuple):
-    """What each column of a table is, by position; `sensor` is None in a wide table."""
-
-    time: int | None
-    sensor: int | None
-    values: list[int]
-
-
-def _kind(cell: str) -> Kind:
-    """Kind of a column from its first cell that is not missing."""
-    cell = cell.strip()
-    if not cell or NUMBER.fullmatch(cell):
-        return "number"
-    return "time" if DATE.fullmatch(cell) else "text"
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-def _plan(names: Sequence[str], kinds: Sequence[Kind], layout: Layout, time_column: str | None) -> Plan:
-    time = _time_index(names, kinds, time_column)
-    rest = [i for i in range(len(names)) if i != time]
-    sensor = _sensor_index(names, kinds, rest)
-    if layout == "auto":
-        layout = _detect_layout(names, time, rest, sensor)
-    if layout == "wide":
-        for i in rest:
-            advice = "call it 'time' if it holds times, name it after its sensor, or drop it"
-            require(names[i] != "", f"column {i + 1} (from 1) has no name: {advice}")
-        require(len(rest) > 0, "a time column but no sensors: nothing to read")
-        return Plan(time, None, rest)
-    require(
-        time is not None and len(rest) == 2,
-        f"a long table has three columns, time, sensor and value; found {some(names)}: use layout='wide'?",
-    )
-    sensor = rest[0] if sensor is None else sensor
-    return Plan(time, sensor, [i for i in rest if i != sensor])
-
-
-def _time_index(names: Sequence[str], kinds: Sequence[Kind], time_column: str | None) -> int | None:
-    """Place of the time column: the one asked for, else the one named like time, else the only one with dates."""
-    if time_column is not None:
-        require(time_column in names, f"no column {time_column!r} for time: {suggest(time_column, names)}")
-        return names.index(time_column)
-    found = [i for i, name in enumerate(names) if _plain(name) in TIME_NAMES]
-    found = found or [i for i, kind in enumerate(kinds) if kind == "time"]
-    several = some([names[i] for i in found])
-    require(len(found) < 2, f"more than one time column ({several}): join or drop one, or pass time_column=")
-    return found[0] if found else None
-
-
-def _sensor_index(names: Sequence[str], kinds: Sequence[Kind], rest: list[int]) -> int | None:
-    """Place of the column that names sensors: by its name, else the only one with text."""
-    named = [i for i in rest if _plain(names[i]) in SENSOR_NAMES]
-    texts = [i for i in rest if kinds[i] == "text"]
-    return next((found[0] for found in (named, texts) if len(found) == 1), None)
-
-
-def _detect_layout(names: Sequence[str], time: int | None, rest: list[int], sensor: int | None) -> Layout:
-    named = sensor is not None and _plain(names[sensor]) in SENSOR_NAMES
-    valued = any(_plain(names[i]) in VALUE_NAMES for i in rest)
-    if named and time is not None and len(rest) == 2:
-        return "long"
-    three = time is not None and len(rest) == 2 and (sensor is not None or valued)
-    require(
-        not three and not (named and valued),
-        f"columns {some(names)} could be a wide or a long table: pass layout='wide' (a column per sensor) or "
-        "layout='long' (time, sensor, value)",
-    )
-    return "wide"
-
-
 def _from_table(table: Any, layout: Layout, time_column: str | None) -> dict[str, Any]:
     """Parts of a panel from an Arrow table of any column types."""
     import pyarrow as pa
@@ -278,11 +194,11 @@ def _from_table(table: Any, layout: Layout, time_column: str | None) -> dict[str
     names = [name.strip() for name in table.column_names]
     kinds = [_column_kind(column) for column in table.columns]
     index = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    allowed = TIME_NAMES | SENSOR_NAMES | {_plain(time_column or "")}
+    allowed = TIME_NAMES | SENSOR_NAMES | {plain(time_column or "")}
     for name, kind in zip(names, kinds, strict=True):
-        labels = name in index and kind == "number" and _plain(name) not in allowed
+        labels = name in index and kind == "number" and plain(name) not in allowed
         require(not labels, "the data frame's index holds no times: use reset_index(drop=True), or name it 'time'")
-    plan = _plan(names, kinds, layout, time_column)
+    plan = plan_columns(names, kinds, layout, time_column)
     for i in plan.values:
         table = table.set_column(i, names[i], _readings(table.column(i), names[i]))
     return _assemble(table, names, plan)
@@ -294,7 +210,7 @@ def _column_kind(column: Any) -> Kind:
     if pa.types.is_temporal(column.type):
         return "time"
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return _kind(next((cell for cell in column[:1000].to_pylist() if cell and cell.strip() not in MISSING), ""))
+        return cell_kind(next((cell for cell in column[:1000].to_pylist() if cell and cell.strip() not in MISSING), ""))
     return "number"
 
 
@@ -316,7 +232,7 @@ def _readings(column: Any, name: str) -> Any:
 
 def _assemble(table: Any, names: list[str], plan: Plan) -> dict[str, Any]:
     """Parts of a panel from an Arrow table whose readings are float64."""
-    stamps = None if plan.time is None else _epoch_seconds(table.column(plan.time), names[plan.time])
+    stamps = None if plan.time is None else column_seconds(table.column(plan.time), names[plan.time])
     names_column = None if plan.sensor is None else table.column(plan.sensor)
     batches = table.select(plan.values).to_batches()
     del table  # for a text file the last reference: `_matrix` can then free each batch
@@ -347,7 +263,7 @@ def _pivot(stamps: Array, column: Any, name: str, readings: Array) -> dict[str, 
     """Long to wide: sensors in order of appearance, all time stamps sorted, absent pairs missing."""
     import pyarrow as pa
 
-    _no_nulls(column, name, "sensor name")
+    no_nulls(column, name, "sensor name")
     coded = column.cast(pa.string()).combine_chunks().dictionary_encode()
     sensors = [name.strip() for name in coded.dictionary.to_pylist()]
     times, step = np.unique(stamps, return_inverse=True)
@@ -365,74 +281,3 @@ def _pivot(stamps: Array, column: Any, name: str, readings: Array) -> dict[str, 
     values = np.full(size, np.nan)
     values[cell] = readings
     return {"values": values.reshape(len(times), -1), "sensors": sensors, "timestamps": times}
-
-
-def _no_nulls(column: Any, name: str, what: str) -> None:
-    if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
-        raise InputError(f"row {row} (from 0) has no {what} in column {name!r}: fill it, or drop the row")
-
-
-def _epoch_seconds(column: Any, name: str) -> Array:
-    """Time column as int64 seconds since the epoch (UTC)."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    _no_nulls(column, name, "time")
-    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    if text:
-        column = pc.utf8_trim_whitespace(column)
-    if not pa.types.is_temporal(column.type):
-        try:
-            return _scaled(column.cast(pa.int64()).to_numpy(), name)
-        except pa.ArrowException:
-            require(text, f"column {name!r} holds {column.type}, no times: use ISO 8601 or whole epoch seconds")
-            column = _parse_iso(column, name)
-    try:
-        return column.cast(pa.timestamp("s", getattr(column.type, "tz", None))).cast(pa.int64()).to_numpy()
-    except pa.ArrowException:
-        raise InputError(f"column {name!r} has times finer than a second: average to whole seconds") from None
-
-
-def _scaled(numbers: Array, name: str) -> Array:
-    """Whole numbers since the epoch as seconds, their unit judged by their size."""
-    first = str(numbers[0])
-    require(
-        not DIGIT_DATE.fullmatch(first),
-        f"{first} in time column {name!r} looks like a date written in digits: write it like 2012-03-01T00:05:00Z",
-    )
-    largest = int(np.abs(numbers).max())
-    unit = next(unit for unit, limit in ((1, 1e11), (10**3, 1e14), (10**6, 1e17), (10**9, 1e20)) if largest < limit)
-    require(not (numbers % unit).any(), f"column {name!r} has times finer than a second: average to whole seconds")
-    return numbers // unit
-
-
-def _parse_iso(column: Any, name: str) -> Any:
-    """ISO text as Arrow time stamps: all without offset, or all with one."""
-    import pyarrow as pa
-
-    for zone in (None, "UTC"):
-        try:
-            return column.cast(pa.timestamp("ns", zone))
-        except pa.ArrowException:
-            continue
-    kinds: dict[bool, str] = {}
-    for row, cell in enumerate(column.to_pylist()):
-        where = f"row {row} (from 0), column {name!r}: {cell[:40]!r}"
-        match = ISO.fullmatch(cell)
-        if match is None or not _is_date(cell):
-            raise InputError(
-                f"{where} is not an ISO 8601 time: write it like 2012-03-01T00:05:00Z, or as whole epoch seconds"
-            )
-        kinds.setdefault(match["zone"] is not None, where)
-        if len(kinds) == 2:
-            raise InputError(f"{kinds[True]} has a UTC offset, {kinds[False]} has none: give all of them one, or none")
-    raise InputError(f"column {name!r} holds times before 1678 or after 2261: check them")
-
-
-def _is_date(cell: str) -> bool:
-    try:
-        datetime.fromisoformat(cell)
-    except ValueError:
-        return False
-    return True

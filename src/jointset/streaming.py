@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.errors import InputError, require
-from jointset.graph import NUMBER, some
-from jointset.panel import suggest
+from jointset.errors import InputError, require, some, suggest
+from jointset.files import NUMBER
+from jointset.layout import TIME_NAMES, plain
 from jointset.predictor import JointPredictor
-from jointset.reading import MISSING, TIME_NAMES
+from jointset.reading import MISSING
 from jointset.writing import json_ready
 
 LARGEST = 1e100  # a reading beyond it would swamp the filter for good, if its square is a number at all
@@ -194,7 +194,7 @@ def _time_place(names: list[str], sensors: tuple[str, ...], asked: str | None) -
 
 
 def _is_time(name: str) -> bool:
-    return "".join(letter for letter in name.lower() if letter.isalnum()) in TIME_NAMES
+    return plain(name) in TIME_NAMES
 
 
 def _check_header(names: list[str], sensors: tuple[str, ...]) -> None:

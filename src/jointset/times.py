@@ -1,0 +1,118 @@
+"""Time stamps: moments as epoch seconds (UTC), from text, numbers and table columns."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from jointset.contracts import Array
+from jointset.errors import InputError, require
+
+Time = str | datetime | np.datetime64 | int | float
+ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?(?P<zone>Z|[+-]\d\d(:?\d\d)?)?)?")
+DIGIT_DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?")
+
+
+def epoch_seconds(when: Time) -> int:
+    """Seconds since the epoch (UTC) of one moment, rounded up; without an offset it is taken as UTC.
+
+    >>> epoch_seconds("1970-01-01T01:00:00+01:00"), epoch_seconds("1970-01-02")
+    (0, 86400)
+    """
+    if isinstance(when, np.datetime64):
+        when = when.astype("datetime64[us]").item()
+    if isinstance(when, str):
+        try:
+            when = datetime.fromisoformat(when.strip())
+        except ValueError:
+            raise InputError(f"{when!r} is not a time: write it like 2012-03-01T00:05:00Z") from None
+    if isinstance(when, datetime):
+        moment = when if when.tzinfo else when.replace(tzinfo=UTC)
+        return -((datetime.fromtimestamp(0, UTC) - moment) // timedelta(seconds=1))
+    require(isinstance(when, (int, float, np.number)), f"{when!r} is not a time: give ISO text or epoch seconds")
+    return math.ceil(when)
+
+
+def iso(seconds: int | np.integer[Any]) -> str:
+    """ISO 8601 text of epoch seconds.
+
+    >>> iso(1330560300)
+    '2012-03-01T00:05:00Z'
+    """
+    return f"{np.datetime64(int(seconds), 's')}Z"
+
+
+def column_seconds(column: Any, name: str) -> Array:
+    """Time column as int64 seconds since the epoch (UTC)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    no_nulls(column, name, "time")
+    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if text:
+        column = pc.utf8_trim_whitespace(column)
+    if not pa.types.is_temporal(column.type):
+        try:
+            return _scaled(column.cast(pa.int64()).to_numpy(), name)
+        except pa.ArrowException:
+            require(text, f"column {name!r} holds {column.type}, no times: use ISO 8601 or whole epoch seconds")
+            column = _parse_iso(column, name)
+    try:
+        return column.cast(pa.timestamp("s", getattr(column.type, "tz", None))).cast(pa.int64()).to_numpy()
+    except pa.ArrowException:
+        raise InputError(f"column {name!r} has times finer than a second: average to whole seconds") from None
+
+
+def _scaled(numbers: Array, name: str) -> Array:
+    """Whole numbers since the epoch as seconds, their unit judged by their size."""
+    first = str(numbers[0])
+    require(
+        not DIGIT_DATE.fullmatch(first),
+        f"{first} in time column {name!r} looks like a date written in digits: write it like 2012-03-01T00:05:00Z",
+    )
+    largest = int(np.abs(numbers).max())
+    unit = next(unit for unit, limit in ((1, 1e11), (10**3, 1e14), (10**6, 1e17), (10**9, 1e20)) if largest < limit)
+    require(not (numbers % unit).any(), f"column {name!r} has times finer than a second: average to whole seconds")
+    return numbers // unit
+
+
+def _parse_iso(column: Any, name: str) -> Any:
+    """ISO text as Arrow time stamps: all without offset, or all with one."""
+    import pyarrow as pa
+
+    for zone in (None, "UTC"):
+        try:
+            return column.cast(pa.timestamp("ns", zone))
+        except pa.ArrowException:
+            continue
+    kinds: dict[bool, str] = {}
+    for row, cell in enumerate(column.to_pylist()):
+        where = f"row {row} (from 0), column {name!r}: {cell[:40]!r}"
+        match = ISO.fullmatch(cell)
+        if match is None or not _is_date(cell):
+            raise InputError(
+                f"{where} is not an ISO 8601 time: write it like 2012-03-01T00:05:00Z, or as whole epoch seconds"
+            )
+        kinds.setdefault(match["zone"] is not None, where)
+        if len(kinds) == 2:
+            raise InputError(f"{kinds[True]} has a UTC offset, {kinds[False]} has none: give all of them one, or none")
+    raise InputError(f"column {name!r} holds times before 1678 or after 2261: check them")
+
+
+def _is_date(cell: str) -> bool:
+    try:
+        datetime.fromisoformat(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def no_nulls(column: Any, name: str, what: str) -> None:
+    """Refuse a column with empty cells."""
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise InputError(f"row {row} (from 0) has no {what} in column {name!r}: fill it, or drop the row")
