@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 import jointset
+from jointset.commands.data import data_app
 from jointset.errors import InputError, require
 from jointset.terminal import note, phases, show_json, show_region, show_results, show_summary
 
@@ -44,6 +45,7 @@ class Commands(TyperGroup):
 
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.add_typer(data_app, name="data")
 
 
 def main() -> None:

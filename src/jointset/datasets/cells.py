@@ -1,0 +1,188 @@
+"""Cells: a data set, a number of sensors and a protocol by name, ready to fit; any file of readings likewise.
+
+`metr-la-20` is METR-LA cut to 20 sensors, `metr-la` all of them, `grssf-b-60` a simulated network, and
+`file:PATH?n=20&graph=edges.csv` a file of your own. Whatever was repaired or approximated stands in the cell's notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from jointset.adjacency import correlation_knn, haversine_kernel, road_kernel
+from jointset.contracts import Array
+from jointset.datasets.notes import graph_notes, reading_notes, time_notes
+from jointset.datasets.origins import Source, Treatment, file_source, named_source
+from jointset.datasets.preprocess import Missing, Preprocess, Repairs, without_sentinels
+from jointset.datasets.protocols import block_slices, choose_sensors, protocol_named
+from jointset.errors import require, suggest
+from jointset.graph import symmetrize
+from jointset.graph_files import read_graph
+from jointset.panel import Panel
+
+RULES = ("source", "knn", "haversine", "road", "none")
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """Readings ready to fit, with everything that was done to them.
+
+    panel: preprocessed readings of the chosen sensors, their graph attached · raw: the same sensors and steps in
+    physical units, as the source gives them · blocks: steps of train, validation (`table`: pilot), calibration and
+    test, in time order · repairs: what preprocessing did to each block · notes: what a user should know.
+    """
+
+    name: str
+    protocol: str
+    seed: int
+    panel: Panel
+    raw: Panel = field(repr=False)
+    blocks: Mapping[str, slice]
+    preprocess: Preprocess = field(repr=False)
+    repairs: Mapping[str, Repairs] = field(repr=False)
+    notes: tuple[str, ...] = ()
+    unit: str = ""
+
+    @property
+    def scale(self) -> Array:
+        """Standard deviation (N,) of every sensor's readings in the training block, in physical units."""
+        train = self.blocks["train"]
+        return np.nanstd(np.where(self.observed(train), self.raw.values[train], np.nan), axis=0)
+
+    def observed(self, steps: slice) -> Array:
+        """Which readings of these steps are the source's own (T, N): neither missing nor filled in."""
+        values = self.raw.values[steps]
+        return ~(np.isnan(values) | np.isin(values, self.preprocess.sentinels))
+
+    def block(self, name: str) -> Panel:
+        """The preprocessed readings of one block."""
+        require(name in self.blocks, f"no block {name!r} in protocol {self.protocol}: {suggest(name, [*self.blocks])}")
+        return self.panel[self.blocks[name]]
+
+    @property
+    def train(self) -> Panel:
+        """The training block."""
+        return self.block("train")
+
+    @property
+    def calibration(self) -> Panel:
+        """The calibration block."""
+        return self.block("calibration")
+
+    @property
+    def test(self) -> Panel:
+        """The test block, cut as the protocol says."""
+        return self.block("test")
+
+
+def cell(
+    name: str,
+    protocol: str = "text",
+    seed: int = 0,
+    missing: Missing = "fill",
+    *,
+    graph: str | Path | None = None,
+    sentinels: Sequence[float] | None = None,
+) -> Cell:
+    """The cell of a name; `graph` (a rule of RULES or a file) and `sentinels` replace those of the data set.
+
+    `file:PATH?key=value&...` reads any file: n (sensors to keep), graph, missing, layout, time (the column), sentinels
+    (`-99,-1`), log (yes) and directed (yes). `missing="mask"` leaves gaps in, zeros of traffic speeds among them.
+
+    >>> small = cell("grssf-a-30")
+    >>> small.panel.n_sensors, [*small.blocks], small.test.T
+    (30, ['train', 'validation', 'calibration', 'test'], 800)
+    """
+    require(seed >= 0, f"the seed must be a whole number >= 0, got {seed}")
+    own_file = name.startswith("file:")
+    source = file_source(name) if own_file else named_source(name, seed)
+    replaced: dict[str, Any] = {} if graph is None else {"graph": str(graph)}
+    if sentinels is not None:
+        replaced["sentinels"] = tuple(sentinels)
+    source = source._replace(treatment=source.treatment._replace(**replaced))
+    return build_cell(source, name if own_file else name.strip().lower(), protocol, seed, source.missing or missing)
+
+
+def build_cell(source: Source, name: str, protocol: str, seed: int, missing: Missing) -> Cell:
+    """Choose sensors, preprocess, attach the graph, split."""
+    rules, treatment = protocol_named(protocol), source.treatment
+    panel = _without_codes(source.panel, treatment.sentinels)
+    blocks = block_slices(rules, panel)
+    n = panel.n_sensors if source.n is None else source.n
+    chosen = np.arange(n) if n == panel.n_sensors else choose_sensors(rules, panel, n, seed, treatment.by)
+    graphed = _with_fixed_graph(source.panel, treatment)
+    raw = graphed if n == panel.n_sensors else graphed.select(chosen)
+    del panel, graphed
+
+    ends = [block.stop for block in blocks.values()]
+    codes = (*treatment.sentinels, *((0.0,) if treatment.zeros and missing == "mask" else ()))
+    if treatment.prepared:
+        steps = Preprocess.identity(raw.sensors)
+    else:
+        steps = Preprocess.fit(raw[blocks["train"]], sentinels=codes, missing=missing, log=treatment.log)
+    values = steps.apply(raw.values, ends)
+    values.flags.writeable = False  # so that the panel need not copy it
+    prepared = raw.with_values(values)
+    prepared, graph_told = _with_symmetric_graph(prepared, blocks["train"], treatment)
+    repairs = dict(zip(blocks, steps.repairs(raw.values, ends), strict=False))
+    notes = (
+        *source.notes,
+        *time_notes(raw),
+        *reading_notes(raw, repairs, blocks, steps, zeros=treatment.zeros),
+        *graph_told,
+    )
+    raw = raw.with_graph(prepared.adjacency)
+    kept = MappingProxyType(blocks), steps, MappingProxyType(repairs)
+    return Cell(name, protocol, seed, prepared, raw, *kept, notes, source.unit)
+
+
+# ---------------------------------------------------------------------- graph
+
+
+def _with_fixed_graph(panel: Panel, treatment: Treatment) -> Panel:
+    """The panel of all sensors with the graph that needs no readings: its own, a file's, or a kernel of places."""
+    rule = treatment.graph
+    if rule in (None, "source"):
+        require(rule is None or panel.adjacency is not None, f"the source has no graph: choose {', '.join(RULES[1:])}")
+        return panel
+    if rule in ("knn", "none"):
+        return panel.with_graph(None)
+    if rule == "road":
+        require(panel.distances is not None, "graph=road needs road distances, the source has none: use graph=knn")
+        return panel.with_graph(road_kernel(np.asarray(panel.distances)), directed=True)
+    if rule == "haversine":
+        require(panel.coordinates is not None, "graph=haversine needs coordinates, the source has none: use graph=knn")
+        return panel.with_graph(haversine_kernel(np.asarray(panel.coordinates)))
+    assert rule is not None
+    require(
+        Path(rule).suffix != "" or Path(rule).exists(),
+        f"unknown graph rule {rule!r}: choose one of {', '.join(RULES)}, or give a file",
+    )
+    adjacency = read_graph(Path(rule).expanduser(), panel.sensors, directed=treatment.directed)
+    return panel.with_graph(adjacency, directed=True)
+
+
+def _with_symmetric_graph(panel: Panel, train: slice, treatment: Treatment) -> tuple[Panel, tuple[str, ...]]:
+    """The preprocessed panel with its final graph, symmetric and without self loops, and the notes on it."""
+    rule = treatment.graph or ("knn" if panel.adjacency is None else "source")
+    if rule == "knn":
+        panel = panel.with_graph(correlation_knn(panel.values[train]))
+    directed = False
+    if panel.adjacency is not None:
+        directed = not np.allclose(panel.adjacency, panel.adjacency.T)
+        adjacency = symmetrize(panel.adjacency)
+        np.fill_diagonal(adjacency, 0.0)
+        panel = panel.with_graph(adjacency)
+    return panel, graph_notes(panel, rule, directed=directed)
+
+
+def _without_codes(panel: Panel, codes: Sequence[float]) -> Panel:
+    """The panel with sentinel codes as gaps; the panel itself where there are none."""
+    if not any((panel.values == code).any() for code in codes):
+        return panel
+    return panel.with_values(without_sentinels(panel.values, codes))
