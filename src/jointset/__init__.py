@@ -15,7 +15,7 @@ from jointset.baselines import GPVAR, StaticFilter
 from jointset.calibration import ACI, PID, AgACI, DtACI, Split
 from jointset.datasets import Grssf, generate_grssf
 from jointset.errors import InputError
-from jointset.filters import GraphLGSSM
+from jointset.filters import GNF, GraphLGSSM
 from jointset.laws import DenseLaw, LowRankLaw
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor, Outcome, Run
@@ -26,6 +26,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ACI",
+    "GNF",
     "GPVAR",
     "PID",
     "AgACI",

@@ -7,9 +7,8 @@ from typing import Any
 
 from jointset.baselines import StaticFilter
 from jointset.calibration import calibration as rule_named
-from jointset.errors import require
-from jointset.filters import GraphLGSSM
-from jointset.graph import some
+from jointset.errors import require, some
+from jointset.filters import GNF, GraphLGSSM
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor
 from jointset.scores import score_for
@@ -18,6 +17,10 @@ FILTERS: dict[str, Callable[[], Any]] = {
     "kalman": GraphLGSSM,
     "kalman-tuned": lambda: GraphLGSSM(tune=True),
     "static": StaticFilter,
+    "gnf": GNF,
+    "gnf-node": lambda: GNF(node=True, recipe="sharp"),
+    "diag-gru": lambda: GNF(graph=False, rank=0),
+    "gcn-rank0": lambda: GNF(rank=0),
 }
 
 

@@ -135,13 +135,13 @@ class JointPredictor:
 
     # ------------------------------------------------------------------ fit and calibrate
 
-    def fit(self, panel: Panel) -> JointPredictor:
-        """Fit the filter on a training panel; forgets any earlier calibration."""
+    def fit(self, panel: Panel, **options: Any) -> JointPredictor:
+        """Fit the filter on a training panel; forgets any earlier calibration. Options go to the filter's `fit`."""
         panel.require_varying()
         shift, scale = np.zeros(panel.n_sensors), np.ones(panel.n_sensors)
         if self.standardize:
             shift, scale = np.nanmean(panel.values, axis=0), np.nanstd(panel.values, axis=0)
-        self.filter = self.filter.fit(panel.with_values((panel.values - shift) / scale))
+        self.filter = self.filter.fit(panel.with_values((panel.values - shift) / scale), **options)
         self.sensors, self.shift, self.scale = panel.sensors, shift, scale
         self.filter_state = self.calibration_state = self._pending = None
         return self

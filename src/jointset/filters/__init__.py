@@ -1,5 +1,6 @@
 """Filters: frozen models that emit the law of the next reading."""
 
+from jointset.filters.gnf import GNF, GNFState
 from jointset.filters.kalman import GraphLGSSM, KalmanState
 
-__all__ = ["GraphLGSSM", "KalmanState"]
+__all__ = ["GNF", "GNFState", "GraphLGSSM", "KalmanState"]

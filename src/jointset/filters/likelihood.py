@@ -1,0 +1,50 @@
+"""Gaussian likelihood of diagonal-plus-low-rank laws for training: one pass for the value and all gradients.
+
+With S = D + L L', v = S^-1 e and P = S^-1 the derivatives of e' S^-1 e / 2 + log det S / 2 are
+v in e, (P_ii - v_i^2) / 2 in d_i, and S^-1 L - v (v' L) in L, all from one r x r inverse.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from jointset.filters.recurrence import fused
+
+
+class _LowRankNLL(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, e: torch.Tensor, d: torch.Tensor, L: torch.Tensor, seen: torch.Tensor | None) -> torch.Tensor:
+        w = 1.0 / d if seen is None else seen / d
+        rank = L.shape[-1]
+        scaled = w.unsqueeze(-1) * L  # W L (..., N, r)
+        capacitance = torch.eye(rank, dtype=L.dtype, device=L.device) + L.transpose(-1, -2) @ scaled
+        root, _ = torch.linalg.cholesky_ex(capacitance)
+        inverse = torch.cholesky_inverse(root) if rank else capacitance
+        solved = scaled @ inverse  # S^-1 L (..., N, r), since S^-1 L = W L C^-1
+        z = (solved * e.unsqueeze(-1)).sum(-2)  # posterior factor L' S^-1 e (..., r)
+        v = w * (e - (L @ z.unsqueeze(-1)).squeeze(-1))
+        precision = w - (solved * scaled).sum(-1)
+        log_det_d = torch.log(d) if seen is None else seen * torch.log(d)
+        value = 0.5 * ((v * e).sum(-1) + log_det_d.sum(-1)) + torch.log(root.diagonal(0, -2, -1)).sum(-1)
+        ctx.save_for_backward(v, 0.5 * (precision - v * v), solved - v.unsqueeze(-1) * z.unsqueeze(-2))
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        (grad,) = grads
+        v, d_grad, factor_grad = ctx.saved_tensors
+        return grad.unsqueeze(-1) * v, grad.unsqueeze(-1) * d_grad, grad[..., None, None] * factor_grad, None
+
+
+def low_rank_nll(e: torch.Tensor, d: torch.Tensor, L: torch.Tensor, seen: torch.Tensor | None = None) -> torch.Tensor:
+    """Negative log-likelihood (...) less its constant, of residuals e (..., N) under diag(d) + L L'.
+
+    `seen` (..., N), 1 where there is a reading and 0 where not, leaves missing sensors out exactly.
+    """
+    if seen is None and L.shape[-1] <= 4 and fused(e, 32):
+        from jointset.filters.kernels import LowRankNLL
+
+        return LowRankNLL.apply(e, d, torch.nn.functional.pad(L, (0, 4 - L.shape[-1])))
+    return _LowRankNLL.apply(e, d, L, seen)
