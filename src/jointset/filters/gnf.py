@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -81,12 +82,17 @@ class GNF:
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, panel: Panel, *, progress: Progress | None = None, checkpoint: str | None = None) -> GNF:
+    def fit(self, panel: Panel, *, progress: Progress | None = None, checkpoint: str | Path | None = None) -> GNF:
         """A trained copy."""
         return self.fit_seeds(panel, [self.seed], progress=progress, checkpoint=checkpoint)[0]
 
     def fit_seeds(
-        self, panel: Panel, seeds: int | list[int], *, progress: Progress | None = None, checkpoint: str | None = None
+        self,
+        panel: Panel,
+        seeds: int | list[int],
+        *,
+        progress: Progress | None = None,
+        checkpoint: str | Path | None = None,
     ) -> list[GNF]:
         """Independent filters for several seeds (0 .. k - 1 for a number k), trained in one program."""
         seeds = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
@@ -103,7 +109,9 @@ class GNF:
             for seed, weights in zip(seeds, trained.weights, strict=True)
         ]
 
-    def _train(self, panel: Panel, seeds: list[int], progress: Progress | None, checkpoint: str | None) -> Trained:
+    def _train(
+        self, panel: Panel, seeds: list[int], progress: Progress | None, checkpoint: str | Path | None
+    ) -> Trained:
         from jointset.filters.gnf_training import NodeModel, PooledModel  # torch is imported here
         from jointset.filters.training import Recipe, train
 

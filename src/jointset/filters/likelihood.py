@@ -13,6 +13,23 @@ import torch
 from jointset.filters.recurrence import fused
 
 
+def small_inverse(C: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Inverse and log-determinant of many small positive definite matrices (..., r, r), by Gauss-Jordan elimination.
+
+    Positive definite matrices need no pivoting, and a few whole-batch products beat a factorisation per matrix.
+    """
+    r = C.shape[-1]
+    work = torch.cat([C, torch.eye(r, dtype=C.dtype, device=C.device).expand_as(C)], dim=-1)
+    log_det = C.new_zeros(C.shape[:-2])
+    for k in range(r):
+        pivot = work[..., k, k]
+        log_det = log_det + torch.log(pivot)
+        row = work[..., k, :] / pivot.unsqueeze(-1)
+        work = work - work[..., :, k].unsqueeze(-1) * row.unsqueeze(-2)
+        work[..., k, :] = row
+    return work[..., r:], log_det
+
+
 class _LowRankNLL(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, e: torch.Tensor, d: torch.Tensor, L: torch.Tensor, seen: torch.Tensor | None) -> torch.Tensor:
@@ -20,14 +37,13 @@ class _LowRankNLL(torch.autograd.Function):
         rank = L.shape[-1]
         scaled = w.unsqueeze(-1) * L  # W L (..., N, r)
         capacitance = torch.eye(rank, dtype=L.dtype, device=L.device) + L.transpose(-1, -2) @ scaled
-        root, _ = torch.linalg.cholesky_ex(capacitance)
-        inverse = torch.cholesky_inverse(root) if rank else capacitance
+        inverse, log_det_c = small_inverse(capacitance)
         solved = scaled @ inverse  # S^-1 L (..., N, r), since S^-1 L = W L C^-1
         z = (solved * e.unsqueeze(-1)).sum(-2)  # posterior factor L' S^-1 e (..., r)
         v = w * (e - (L @ z.unsqueeze(-1)).squeeze(-1))
         precision = w - (solved * scaled).sum(-1)
         log_det_d = torch.log(d) if seen is None else seen * torch.log(d)
-        value = 0.5 * ((v * e).sum(-1) + log_det_d.sum(-1)) + torch.log(root.diagonal(0, -2, -1)).sum(-1)
+        value = 0.5 * ((v * e).sum(-1) + log_det_d.sum(-1) + log_det_c)
         ctx.save_for_backward(v, 0.5 * (precision - v * v), solved - v.unsqueeze(-1) * z.unsqueeze(-2))
         return value
 
@@ -43,7 +59,7 @@ def low_rank_nll(e: torch.Tensor, d: torch.Tensor, L: torch.Tensor, seen: torch.
 
     `seen` (..., N), 1 where there is a reading and 0 where not, leaves missing sensors out exactly.
     """
-    if seen is None and L.shape[-1] <= 4 and fused(e, 32):
+    if seen is None and L.shape[-1] <= 4 and e.shape[-1] <= 1024 and fused(e, 32):
         from jointset.filters.kernels import LowRankNLL
 
         return LowRankNLL.apply(e, d, torch.nn.functional.pad(L, (0, 4 - L.shape[-1])))
