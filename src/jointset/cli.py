@@ -133,12 +133,21 @@ def fit(
     directed: Annotated[bool, typer.Option("--directed", help="Accept a directed graph.")] = False,
     layout: Layout = "auto",
     time_column: TimeColumn = None,
-    filter: Annotated[str, typer.Option(help="kalman, kalman-tuned or static.")] = "kalman-tuned",
+    filter: Annotated[
+        str, typer.Option(help="kalman, kalman-tuned, static, gnf, gnf-node, diag-gru or gcn-rank0.")
+    ] = "kalman-tuned",
     shape: Annotated[str, typer.Option(help="ellipsoid or box.")] = "ellipsoid",
     calibration: Annotated[str, typer.Option(help="split, aci, agaci, dtaci or pid.")] = "split",
     alpha: Alpha = 0.1,
     warmup: Annotated[int, typer.Option(help="First calibration row whose score counts.")] = 50,
     raw: Annotated[bool, typer.Option("--raw", help="Filter the values as they are, not standardised.")] = False,
+    recipe: Annotated[str | None, typer.Option(help="Learned filters: fast, paper, or sharp (gnf-node).")] = None,
+    steps: Annotated[int | None, typer.Option(help="Learned filters: number of optimiser steps.")] = None,
+    seed: Annotated[int, typer.Option(help="Learned filters: seed of the training run.")] = 0,
+    device: Annotated[str, typer.Option(help="Learned filters: cpu or cuda.")] = "cpu",
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Learned filters: file to resume from after a kill; deleted at the end.")
+    ] = None,
     train_share: Annotated[float, typer.Option(help="Share of the rows, from the first, to fit on.")] = 0.7,
     test_share: Annotated[float, typer.Option(help="Share of the rows, up to the last, to test on.")] = 0.1,
 ) -> None:
@@ -146,12 +155,20 @@ def fit(
 
     The model ends where the file ends: `predict` and `stream` go on from there.
     """
+    from jointset.filters import GNF
     from jointset.methods import predictor_for, three_blocks
     from jointset.panel import Panel
     from jointset.writing import model_folder, writing_to
 
+    training: dict[str, Any] = {"seed": seed, "device": device, "steps": steps}
     predictor = predictor_for(
-        filter, shape=shape, calibration=calibration, alpha=alpha, warmup=warmup, standardize=not raw
+        filter,
+        shape=shape,
+        calibration=calibration,
+        alpha=alpha,
+        warmup=warmup,
+        standardize=not raw,
+        training=training if recipe is None else training | {"recipe": recipe},
     )
     model_folder(out)
     with phases(4) as started:
@@ -160,7 +177,14 @@ def fit(
         data = Panel.read(panel, graph=graph, symmetrize=symmetrize, directed=directed, **options)
         train, calibrating, test = three_blocks(data, train_share, test_share)
         started("fitting")
-        predictor.fit(train)
+        if isinstance(predictor.filter, GNF):
+
+            def trained(step: int, total: int, loss: float) -> None:
+                started(f"training, step {step} of {total}", 0)
+
+            predictor.fit(train, progress=trained, checkpoint=checkpoint)
+        else:
+            predictor.fit(train)
         started("calibrating")
         predictor.calibrate(calibrating)
         started("testing")

@@ -1,13 +1,20 @@
-"""Methods by name: `kalman`, `kalman-tuned`, `static`, each alone or with a rule that adapts, as in `kalman+aci`."""
+"""Methods by name, `METHOD[:GEOMETRY][+WRAP]`: predictors to fit, and saved ones to load.
+
+`kalman-tuned` is a method in its own geometry with the split rule, `ewma:box+aci` boxes around the EWMA covariance with
+a radius that adapts. `jointset.baselines.catalogue` lists them all.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from jointset.baselines import StaticFilter
+from jointset.baselines.rows import ROWS, Name, parse, row
 from jointset.calibration import calibration as rule_named
-from jointset.errors import require, some
+from jointset.errors import require, some, suggest
 from jointset.filters import GNF, GraphLGSSM
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor
@@ -16,12 +23,19 @@ from jointset.scores import score_for
 FILTERS: dict[str, Callable[[], Any]] = {
     "kalman": GraphLGSSM,
     "kalman-tuned": lambda: GraphLGSSM(tune=True),
-    "static": StaticFilter,
     "gnf": GNF,
     "gnf-node": lambda: GNF(node=True, recipe="sharp"),
     "diag-gru": lambda: GNF(graph=False, rank=0),
     "gcn-rank0": lambda: GNF(rank=0),
 }
+PUBLISHED = {  # class and its rule, by which a saved one is known
+    "copula": ("CopulaCPTS", "CopulaRule"),
+    "multidim-spci": ("MultiDimSPCI", "MultiDimRule"),
+    "spci": ("SPCI", "SPCIRule"),
+    "hopcpt": ("HopCPT", "HopCPTRule"),
+}
+METHODS = (*ROWS, *FILTERS, *PUBLISHED)
+TABLE_FILTERS: dict[str, Callable[[], Any]] = {"kalman": lambda: GraphLGSSM(obs_noise_frac=0.1)}
 
 
 def predictor_for(
@@ -32,22 +46,84 @@ def predictor_for(
     alpha: float = 0.1,
     warmup: int = 50,
     standardize: bool = True,
+    training: dict[str, Any] | None = None,
 ) -> JointPredictor:
-    """An unfitted predictor from names; a calibration after a plus sign in the method wins over `calibration`.
+    """An unfitted predictor from names; a geometry or wrap in the method wins over `shape` and `calibration`.
+
+    `training` holds settings of the learned filters (recipe, seed, device, steps); other filters ignore it.
 
     >>> predictor = predictor_for("kalman-tuned+aci", shape="box", alpha=0.2)
     >>> predictor.filter.tune, type(predictor.calibration).__name__, predictor.alpha
     (True, 'ACI', 0.2)
     """
-    name, _, rule = method.partition("+")
-    require(name in FILTERS, f"unknown filter {name!r}: choose one of {', '.join(FILTERS)}")
+    name = parse(method)
+    require(name.method in METHODS, f"unknown method {name.method!r}: {suggest(name.method, METHODS)}")
+    geometry = name.geometry or (shape if shape != "ellipsoid" else None)
+    wrap = name.wrap or (calibration if calibration != "split" else None)
+    if name.method in ROWS:
+        text = name.method + (f":{geometry}" if geometry else "") + (f"+{wrap}" if wrap else "")
+        return row(text, alpha=alpha, warmup=warmup, standardize=standardize)
+    whole = Name(name.method, geometry, wrap)
+    if name.method in PUBLISHED:
+        return published_row(whole, alpha=alpha, warmup=warmup, standardize=standardize)
+    predictor = filter_row(whole, alpha=alpha, training=training)
+    predictor.warmup, predictor.standardize = warmup, standardize
+    return predictor
+
+
+def filter_row(
+    name: Name, *, protocol: str = "text", alpha: float = 0.1, training: dict[str, Any] | None = None
+) -> JointPredictor:
+    """An unfitted predictor around a filter; `training` goes to the learned ones."""
+    require(name.method in FILTERS, f"unknown method {name.method!r}: {suggest(name.method, METHODS)}")
+    made = (TABLE_FILTERS.get(name.method) if protocol == "table" else None) or FILTERS[name.method]
+    filter_ = made()
+    if isinstance(filter_, GNF) and training:
+        filter_ = replace(filter_, **training)
     return JointPredictor(
-        FILTERS[name](),
-        score_for(shape),
-        rule_named(rule or calibration, alpha=alpha),
-        warmup=warmup,
-        standardize=standardize,
+        filter_, score_for(name.geometry or "ellipsoid"), rule_named(name.wrap or "split", alpha=alpha)
     )
+
+
+def published_row(name: Name, **options: Any) -> Any:
+    """An unfitted published method, with the surface of `JointPredictor`; options as its class takes them."""
+    require(
+        name.geometry is None and name.wrap is None,
+        f"{name.method} has a shape and a calibration of its own: leave the geometry and the wrap out",
+    )
+    return _published(name.method)(**options)
+
+
+def _published(method: str) -> Any:
+    from jointset.baselines import published  # here: scikit-learn is slow to import
+
+    return getattr(published, PUBLISHED[method][0])
+
+
+def load_predictor(path: str | Path) -> Any:
+    """A saved predictor of any method; it goes on exactly where it was saved."""
+    import jointset.backbones  # noqa: F401  a saved row holds one
+    from jointset.baselines.residual_filter import ResidualFilter
+    from jointset.baselines.row_predictor import ComponentPredictor, RowPredictor
+    from jointset.baselines.shared_level import SharedLevel
+
+    rule = _stored_rule(path)
+    for method, (_, name) in PUBLISHED.items():
+        if rule == name:
+            return _published(method).load(path)
+    predictor = JointPredictor.load(path)
+    if isinstance(predictor.calibration, SharedLevel):
+        return ComponentPredictor.load(path)
+    return RowPredictor.load(path) if isinstance(predictor.filter, ResidualFilter) else predictor
+
+
+def _stored_rule(path: str | Path) -> str | None:
+    """Class of the rule in a model folder of a published method, None for all others."""
+    try:
+        parts = json.loads((Path(path) / "model.json").read_text())["parts"]
+        return parts["rule"]["class"] if "rule" in parts else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # loading will say what is wrong
 
 
 def three_blocks(panel: Panel, train: float = 0.7, test: float = 0.1) -> tuple[Panel, Panel, Panel]:

@@ -12,12 +12,13 @@ from jointset.panel import Panel
 from jointset.predictor import Run
 
 # method -> filter z-scores; raw values where the filter is given the very numbers that generated track A
-METHODS = {"kalman": False, "kalman-tuned": True, "static": True, "kalman+aci": False}
+METHODS = {"kalman": False, "kalman-tuned": True, "static": True, "gnf": True, "kalman+aci": False}
 
 NOTES = {
     "kalman": "Kalman filter on the graph with fixed numbers, those that generated track A: the ideal forecaster there",
     "kalman-tuned": "the same filter, its numbers chosen on the training rows",
     "static": "reference: a graph autoregression for the mean, one covariance of its errors for all steps",
+    "gnf": "the learned graph filter (GCN-GRU with a diagonal-plus-low-rank covariance), fast recipe",
     "kalman+aci": "the first row with a radius that follows its misses (adaptive conformal inference)",
 }
 TRACKS = {
