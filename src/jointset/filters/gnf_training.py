@@ -10,20 +10,9 @@ import torch
 from jointset.contracts import Array
 from jointset.filters import cells
 from jointset.filters.cells import NodeWeights, PooledWeights
+from jointset.filters.initial import glorot, orthogonal
 from jointset.filters.likelihood import low_rank_nll
 from jointset.filters.recurrence import fused, pooled_states
-
-
-def glorot(rng: np.random.Generator, rows: int, columns: int) -> Array:
-    """Uniform on +-sqrt(6 / (rows + columns)) (Glorot and Bengio 2010)."""
-    limit = np.sqrt(6.0 / (rows + columns))
-    return rng.uniform(-limit, limit, (rows, columns))
-
-
-def orthogonal(rng: np.random.Generator, n: int) -> Array:
-    """Random orthogonal matrix (Saxe et al. 2014)."""
-    Q, R = np.linalg.qr(rng.standard_normal((n, n)))
-    return Q * np.sign(R.diagonal())
 
 
 class _Model:
