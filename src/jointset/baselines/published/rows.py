@@ -1,0 +1,224 @@
+"""What the published rows share: a mean backbone, a rule for the radii, and the surface of `JointPredictor`.
+
+A **rule** is a frozen dataclass with three functions of residual arrays (rows are steps, columns sensors):
+
+- `start(residuals)`: the state after the calibration residuals (m, N);
+- `radii(state, residuals)`: the parameters of the next T + 1 sets, entry j from the state and the first j of the T
+  residuals only, and the state after all of them;
+- `shape(state, parameters, mean)`: the regions with these parameters around means (..., N).
+
+A row steps, and runs through whole panels, with these three functions only, so both give the same numbers and no set
+can see its own reading.
+
+Gaps: the backbone fills them with the last reading; a row of readings with a gap is held against the set on its
+observed sensors; only complete rows enter calibration and move the state.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+
+from jointset.contracts import Array
+from jointset.errors import InputError, require
+from jointset.panel import Panel
+from jointset.predictor import Outcome, Run
+from jointset.storage import load_folder, save_folder
+
+
+class Rule(Protocol):
+    """Residuals to sets; see the head of the module."""
+
+    @property
+    def alpha(self) -> float:
+        """Target miss rate."""
+        ...
+
+    @property
+    def needed(self) -> int:
+        """Fewest calibration residuals."""
+        ...
+
+    def start(self, residuals: Array) -> Any:
+        """State after the calibration residuals."""
+        ...
+
+    def radii(self, state: Any, residuals: Array) -> tuple[tuple[Array, ...], Any]:
+        """Parameters of the next T + 1 sets and the state after T residuals."""
+        ...
+
+    def shape(self, state: Any, parameters: tuple[Array, ...], mean: Array) -> Any:
+        """The regions around the means."""
+        ...
+
+
+class PublishedRow:
+    """A published method as a row: fit, calibrate, then predict and update, or run."""
+
+    name: ClassVar[str] = ""
+
+    def __init__(self, rule: Any, backbone: Any = None, *, warmup: int = 50, standardize: bool = True) -> None:
+        require(warmup >= 1, f"{self.name}: warmup must be at least 1 (keep all scores), got {warmup}")
+        if backbone is None:
+            from jointset.backbones import GPVARBackbone
+
+            backbone = GPVARBackbone()
+        self.rule: Any = rule
+        self.backbone: Any = backbone
+        self.warmup = warmup
+        self.standardize = standardize
+        self.sensors: tuple[str, ...] = ()  # set by fit, with the next two
+        self.shift: Array = np.empty(0)
+        self.scale: Array = np.empty(0)
+        self.history: Array = np.empty(0)  # last readings, z-scored; set by calibrate, advanced by update and run
+        self.state: Any = None
+        self.n_calibration = 0
+        self._pending: Any = None  # the next region
+
+    @property
+    def alpha(self) -> float:
+        """Target miss rate."""
+        return float(self.rule.alpha)
+
+    @property
+    def infinite_share(self) -> float:
+        """Always 0: these methods never answer with the whole space."""
+        return 0.0
+
+    def fit(self, panel: Panel, **options: Any) -> Self:
+        """Fit the mean backbone on a training panel; forgets any earlier calibration."""
+        panel.require_varying()
+        shift, scale = np.zeros(panel.n_sensors), np.ones(panel.n_sensors)
+        if self.standardize:
+            shift, scale = np.nanmean(panel.values, axis=0), np.nanstd(panel.values, axis=0)
+        self.backbone = self.backbone.fit(panel.with_values((panel.values - shift) / scale), **options)
+        self.sensors, self.shift, self.scale = panel.sensors, shift, scale
+        self.state = self._pending = None
+        return self
+
+    def calibrate(self, panel: Panel) -> Self:
+        """Residuals of a panel from a fresh history; those of rows t0.. without gaps make the first state."""
+        values = self._values_of(panel)
+        self.history, self.state, self._pending = self.backbone.start(), None, None
+        residuals = (values - self._means(values))[self.warmup - 1 :]
+        residuals = residuals[~np.isnan(residuals).any(axis=1)]
+        require(
+            len(residuals) >= self.rule.needed,
+            f"{self.name}: {len(residuals)} complete calibration rows (of {len(values)}, warm-up {self.warmup}) are "
+            f"too few, at least {self.rule.needed} are needed: calibrate on more rows or fill the gaps",
+        )
+        self.state, self.n_calibration = self.rule.start(residuals), len(residuals)
+        return self
+
+    def predict(self) -> Any:
+        """The region for the next reading."""
+        self._require_calibrated()
+        if self._pending is None:
+            parameters, self.state = self.rule.radii(self.state, np.empty((0, len(self.sensors))))
+            mean = self.shift + self.scale * self.backbone.next_mean(self.history)
+            self._pending = self.rule.shape(self.state, tuple(p[0] for p in parameters), mean), mean
+        return self._pending[0]
+
+    def update(self, y: Array) -> Outcome:
+        """Observe the next reading (N,), NaN = missing: score it, move the state and the backbone."""
+        y = self._reading(y)
+        region = self.predict()
+        residual = y - self._pending[1]
+        score, inside = float(region.score(y)), bool(region.contains(y))
+        if not np.isnan(residual).any():
+            self.state = self.rule.radii(self.state, residual[None])[1]
+        self._means(y[None])
+        self._pending = None
+        return Outcome(score, float(region.radius), inside, int(y.size - np.isnan(y).sum()))
+
+    def run(self, panel: Panel, *, regions: bool = True, progress: Callable[[int], None] | None = None) -> Run:
+        """Predict and update through a whole panel: the numbers of stepping, only faster."""
+        self._require_calibrated()
+        values = self._values_of(panel)
+        means = self._means(values)
+        residuals = values - means
+        complete = ~np.isnan(residuals).any(axis=1)
+        parameters, self.state = self.rule.radii(self.state, residuals[complete])
+        seen = np.concatenate([[0], np.cumsum(complete)[:-1]]) if len(values) else np.zeros(0, int)
+        region = self.rule.shape(self.state, tuple(p[seen] for p in parameters), means)
+        self._pending = None
+        if progress is not None:
+            progress(len(values))
+        return Run(
+            sensors=panel.sensors,
+            timestamps=panel.timestamps,
+            values=values,
+            mean=means,
+            lower=region.bounds[0],
+            upper=region.bounds[1],
+            score=np.atleast_1d(region.score(values)),
+            radius=np.atleast_1d(region.radius),
+            inside=np.atleast_1d(region.contains(values)),
+            width=region.width,
+            width_full=region.width_full,
+            log_volume=region.log_volume,
+            infinite_share=self.infinite_share,
+            regions=region if regions else None,
+        )
+
+    def contributions(self, y: Array) -> Array:
+        """What each sensor of a reading adds to its score under the next region (N,); 0 where missing."""
+        return self.predict().contributions(self._reading(y))
+
+    def copy(self) -> Self:
+        """An independent row in the same state."""
+        return copy.copy(self)  # every part is an immutable value
+
+    def save(self, path: str | Path) -> None:
+        """Write a model folder."""
+        save_folder(path, {name: getattr(self, name) for name in STORED})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model folder; the row goes on exactly where it was saved."""
+        row = cls.__new__(cls)
+        for name, value in load_folder(path, STORED).items():
+            setattr(row, name, value)
+        row._pending = None
+        return row
+
+    def _means(self, values: Array) -> Array:
+        """Means (T, N) in the units of the data; moves the history of the backbone to the end."""
+        scaled = (values - self.shift) / self.scale
+        means = self.backbone.predict(scaled, self.history)
+        self.history = self.backbone.fill(scaled, self.history)[-self.backbone.lags :]
+        return self.shift + self.scale * means
+
+    def _values_of(self, panel: Panel) -> Array:
+        require(bool(self.sensors), f"{self.name}: not fitted, call fit(panel) first")
+        if panel.sensors != self.sensors:
+            raise InputError(f"{self.name}: the panel has other sensors than the model: use panel.select(row.sensors)")
+        return panel.values
+
+    def _reading(self, y: Array) -> Array:
+        y = np.asarray(y, dtype=float)
+        n = len(self.sensors)
+        require(y.shape == (n,), f"{self.name}: a reading needs {n} values in sensor order, got shape {y.shape}")
+        require(not np.isinf(y).any(), f"{self.name}: the reading has an infinite value: pass NaN where it is missing")
+        return y
+
+    def _require_calibrated(self) -> None:
+        require(self.state is not None, f"{self.name}: not calibrated, call calibrate(panel) first")
+
+
+STORED = (
+    "rule",
+    "backbone",
+    "warmup",
+    "standardize",
+    "sensors",
+    "shift",
+    "scale",
+    "history",
+    "state",
+    "n_calibration",
+)

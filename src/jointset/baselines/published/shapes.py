@@ -1,0 +1,164 @@
+"""The two shapes of the published rows: an ellipsoidal annulus, and a box with its own interval for every sensor.
+
+Both keep the sizes of `jointset.regions` and add `score` and `radius`, the pair that an outcome reports.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jointset.contracts import Array
+from jointset.regions import mahalanobis_score, unit_ball_log_volume
+
+
+@dataclass(frozen=True)
+class Annulus:
+    """{y : lower <= ((y - m)' S^-1 (y - m))^1/2 <= upper}: radii on the root scale, (...) or one for all steps.
+
+    With `lower` > 0 the set has a hole around its own centre. `contains` and `log_volume` leave the hole out;
+    `log_volume_filled` is the ellipsoid of `upper` alone. The hole does not change the projections on the sensors.
+    """
+
+    law: Any
+    lower: Any
+    upper: Any
+
+    @property
+    def center(self) -> Array:
+        """Mean of the law."""
+        return self.law.mean
+
+    @property
+    def radius(self) -> Array:
+        """The outer radius."""
+        return np.broadcast_to(self.upper, self.law.mean.shape[:-1])[()]
+
+    @cached_property
+    def half_width(self) -> Array:
+        """upper S_ii^1/2."""
+        return np.maximum(self.upper, 0.0)[..., None] * np.sqrt(self.law.variance)
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Lower and upper end of the projection on every sensor."""
+        return self.center - self.half_width, self.center + self.half_width
+
+    @property
+    def width(self) -> Array:
+        """sqrt(mean_i h_i^2)."""
+        return np.sqrt(np.mean(self.half_width**2, axis=-1))
+
+    @property
+    def width_full(self) -> Array:
+        """mean_i 2 h_i."""
+        return 2.0 * np.mean(self.half_width, axis=-1)
+
+    def score(self, y: Array) -> Array:
+        """Root Mahalanobis distance (...); rows with gaps are put on the scale of all sensors."""
+        return np.sqrt(mahalanobis_score(self.law, y))
+
+    def contains(self, y: Array) -> Array:
+        """Whether the reading lies between the two radii."""
+        score = self.score(y)
+        return (self.lower <= score) & (score <= self.upper)
+
+    def contributions(self, y: Array) -> Array:
+        """Drop of the squared distance when one sensor is left out (..., N)."""
+        return self.law.contributions(y)
+
+    @property
+    def log_volume(self) -> Array:
+        """(1/N) log of kappa_N |S|^1/2 (upper^N - lower^N), by logarithms: nothing overflows at any N."""
+        n = self.law.mean.shape[-1]
+        with np.errstate(divide="ignore", invalid="ignore"):  # equal radii have volume 0, zero radii too
+            ratio = np.where(np.asarray(self.upper) > 0, np.maximum(self.lower, 0.0) / self.upper, 1.0)
+            hole = np.log1p(-np.exp(n * np.log(np.minimum(ratio, 1.0))))
+        return self.log_volume_filled + hole / n
+
+    @property
+    def log_volume_filled(self) -> Array:
+        """(1/N) log of kappa_N |S|^1/2 upper^N, the hole filled."""
+        n = self.law.mean.shape[-1]
+        with np.errstate(divide="ignore"):
+            log_radius = np.log(np.maximum(self.upper, 0.0))
+        return unit_ball_log_volume(n) / n + log_radius + 0.5 * self.law.log_det / n
+
+    def __getitem__(self, index: Any) -> Annulus:
+        return Annulus(self.law[index], _at(self.lower, index), _at(self.upper, index))
+
+
+@dataclass(frozen=True)
+class IntervalBox:
+    """{y : lower_i <= y_i <= upper_i for all i}, ends (..., N) in the units of the data; `closed=False` is strict."""
+
+    lower: Array
+    upper: Array
+    closed: bool = True
+
+    @property
+    def center(self) -> Array:
+        """Middle of every interval."""
+        with np.errstate(invalid="ignore"):  # an unbounded interval has its middle at 0
+            return np.nan_to_num(0.5 * (self.lower + self.upper), nan=0.0)
+
+    @property
+    def radius(self) -> Array:
+        """1: the score is measured in half-widths."""
+        return np.ones(self.lower.shape[:-1])[()]
+
+    @cached_property
+    def half_width(self) -> Array:
+        """Half the length of every interval."""
+        return 0.5 * np.maximum(self.upper - self.lower, 0.0)
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """The ends."""
+        return self.lower, self.upper
+
+    @property
+    def width(self) -> Array:
+        """sqrt(mean_i h_i^2)."""
+        return np.sqrt(np.mean(self.half_width**2, axis=-1))
+
+    @property
+    def width_full(self) -> Array:
+        """mean_i 2 h_i."""
+        return 2.0 * np.mean(self.half_width, axis=-1)
+
+    def score(self, y: Array) -> Array:
+        """Largest distance from the middle of an interval, in half-widths (...); NaN where nothing is observed."""
+        ratio = self.contributions(y)
+        unseen = np.isnan(np.asarray(y, dtype=float)).all(-1)
+        return np.where(unseen, np.nan, ratio.max(-1))[()]
+
+    def contains(self, y: Array) -> Array:
+        """Whether every observed sensor lies in its interval."""
+        y = np.asarray(y, dtype=float)
+        seen = ~np.isnan(y)
+        above, below = (y >= self.lower, y <= self.upper) if self.closed else (y > self.lower, y < self.upper)
+        return np.asarray(((above & below) | ~seen).all(-1) & seen.any(-1))[()]
+
+    def contributions(self, y: Array) -> Array:
+        """Distance of every sensor from its middle, in half-widths (..., N); 0 where missing."""
+        gap = np.abs(np.asarray(y, dtype=float) - self.center)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(gap == 0, 0.0, gap / self.half_width)
+        return np.where(np.isnan(gap), 0.0, ratio)
+
+    @property
+    def log_volume(self) -> Array:
+        """(1/N) sum_i log 2 h_i."""
+        with np.errstate(divide="ignore"):
+            return np.log(2.0 * self.half_width).mean(-1)
+
+    def __getitem__(self, index: Any) -> IntervalBox:
+        return IntervalBox(self.lower[index], self.upper[index], self.closed)
+
+
+def _at(radius: Any, index: Any) -> Any:
+    return radius if np.ndim(radius) == 0 else np.asarray(radius)[index]
