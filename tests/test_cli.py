@@ -100,7 +100,7 @@ def test_the_fitted_model_stands_at_the_end_of_the_file(folder: Path) -> None:
 
 
 def test_fit_says_when_there_is_no_graph(folder: Path) -> None:
-    assert "No graph: each sensor is filtered on its own." in jointset(*FIT).stdout
+    assert "No graph: sensors are not mixed with their neighbours." in jointset(*FIT).stdout
     assert "No graph" not in jointset(*FIT, "--graph", "edges.csv").stdout
 
 
@@ -236,7 +236,7 @@ BAD_OPTIONS = {
     "alpha 1": (NOTHING, [*FIT, "--alpha", "1"], r"alpha must lie strictly between 0 and 1, got 1"),
     "alpha nan": (NOTHING, [*FIT, "--alpha", "nan"], r"alpha must lie strictly between 0 and 1, got nan"),
     "alpha in demo": (NOTHING, ["demo", "--alpha", "2"], r"alpha must lie strictly between 0 and 1, got 2"),
-    "filter": (NOTHING, [*FIT, "--filter", "kalmann"], r"unknown filter 'kalmann': choose one of kalman, kalman-tuned"),
+    "filter": (NOTHING, [*FIT, "--filter", "kalmann"], r"unknown method 'kalmann': did you mean 'kalman'"),
     "shape": (NOTHING, [*FIT, "--shape", "ball"], r"unknown shape 'ball': choose one of ellipsoid, box"),
     "calibration": (NOTHING, [*FIT, "--calibration", "magic"], r"unknown calibration 'magic': choose one of split"),
     "layout": (NOTHING, [*FIT, "--layout", "tall"], r"unknown layout 'tall'"),

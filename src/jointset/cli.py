@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 import jointset
 from jointset.commands.data import data_app
+from jointset.commands.methods import methods_command
 from jointset.errors import InputError, require
 from jointset.terminal import note, phases, show_json, show_region, show_results, show_summary
 
@@ -46,6 +47,7 @@ class Commands(TyperGroup):
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(data_app, name="data")
+app.command("methods")(methods_command)
 
 
 def main() -> None:
@@ -133,8 +135,8 @@ def fit(
     directed: Annotated[bool, typer.Option("--directed", help="Accept a directed graph.")] = False,
     layout: Layout = "auto",
     time_column: TimeColumn = None,
-    filter: Annotated[
-        str, typer.Option(help="kalman, kalman-tuned, static, gnf, gnf-node, diag-gru or gcn-rank0.")
+    method: Annotated[
+        str, typer.Option("--method", "--filter", help="Name from `jointset methods`, as in gnf-node or ewma:box+aci.")
     ] = "kalman-tuned",
     shape: Annotated[str, typer.Option(help="ellipsoid or box.")] = "ellipsoid",
     calibration: Annotated[str, typer.Option(help="split, aci, agaci, dtaci or pid.")] = "split",
@@ -162,7 +164,7 @@ def fit(
 
     training: dict[str, Any] = {"seed": seed, "device": device, "steps": steps}
     predictor = predictor_for(
-        filter,
+        method,
         shape=shape,
         calibration=calibration,
         alpha=alpha,
@@ -177,7 +179,7 @@ def fit(
         data = Panel.read(panel, graph=graph, symmetrize=symmetrize, directed=directed, **options)
         train, calibrating, test = three_blocks(data, train_share, test_share)
         started("fitting")
-        if isinstance(predictor.filter, GNF):
+        if isinstance(getattr(predictor, "filter", None), GNF):
 
             def trained(step: int, total: int, loss: float) -> None:
                 started(f"training, step {step} of {total}", 0)
@@ -193,7 +195,7 @@ def fit(
         predictor.save(out)
     typer.echo(f"{panel}: {data.describe()}")
     if data.adjacency is None:
-        typer.echo("No graph: each sensor is filtered on its own.")
+        typer.echo("No graph: sensors are not mixed with their neighbours.")
     typer.echo(f"Fitted on {len(train)} rows, calibrated on {len(calibrating)} ({predictor.n_calibration} scores).")
     if run is not None:
         show_summary(run.summary(), alpha, f"On the last {len(test)} rows")
@@ -211,12 +213,11 @@ def predict(
     time_column: TimeColumn = None,
 ) -> None:
     """Show the set for the next reading, or run through the rows of a file."""
-    from jointset.methods import matched
+    from jointset.methods import load_predictor, matched
     from jointset.panel import Panel
-    from jointset.predictor import JointPredictor
     from jointset.writing import TABLES, output_file, write_run, writing_to
 
-    predictor = JointPredictor.load(model)
+    predictor = load_predictor(model)
     if panel is None:
         require(
             out is None and not save, "--out and --save need PANEL, rows to run through; --json prints the next set"
@@ -253,12 +254,12 @@ def stream(
     Input is CSV with a header line that names the sensors, or one JSON object or list a line. The set of a row is the
     one announced before the row was read. A bad row gets a line with an error and changes nothing.
     """
-    from jointset.predictor import JointPredictor
+    from jointset.methods import load_predictor
     from jointset.streaming import Stream
     from jointset.writing import writing_to
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C
-    predictor = JointPredictor.load(model)
+    predictor = load_predictor(model)
     live = Stream(predictor, format=format, time_column=time_column, top=top, notice=note)
     lines = (line.decode("utf-8", errors="replace") for line in typer.get_binary_stream("stdin"))
     try:

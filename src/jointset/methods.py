@@ -66,23 +66,20 @@ def predictor_for(
     whole = Name(name.method, geometry, wrap)
     if name.method in PUBLISHED:
         return published_row(whole, alpha=alpha, warmup=warmup, standardize=standardize)
-    predictor = filter_row(whole, alpha=alpha, training=training)
-    predictor.warmup, predictor.standardize = warmup, standardize
-    return predictor
+    return filter_row(whole, alpha=alpha, training=training, warmup=warmup, standardize=standardize)
 
 
 def filter_row(
-    name: Name, *, protocol: str = "text", alpha: float = 0.1, training: dict[str, Any] | None = None
+    name: Name, *, protocol: str = "text", alpha: float = 0.1, training: dict[str, Any] | None = None, **options: Any
 ) -> JointPredictor:
-    """An unfitted predictor around a filter; `training` goes to the learned ones."""
+    """An unfitted predictor around a filter; `training` goes to the learned ones, options to `JointPredictor`."""
     require(name.method in FILTERS, f"unknown method {name.method!r}: {suggest(name.method, METHODS)}")
     made = (TABLE_FILTERS.get(name.method) if protocol == "table" else None) or FILTERS[name.method]
     filter_ = made()
     if isinstance(filter_, GNF) and training:
         filter_ = replace(filter_, **training)
-    return JointPredictor(
-        filter_, score_for(name.geometry or "ellipsoid"), rule_named(name.wrap or "split", alpha=alpha)
-    )
+    score, rule = score_for(name.geometry or "ellipsoid"), rule_named(name.wrap or "split", alpha=alpha)
+    return JointPredictor(filter_, score, rule, **options)
 
 
 def published_row(name: Name, **options: Any) -> Any:

@@ -91,8 +91,10 @@ def show_region(predictor: JointPredictor, as_json: bool) -> None:
     """The set for the next reading."""
     region = predictor.predict()
     lower, upper = region.bounds
-    mean, radius = region.center, predictor.calibration.radius(predictor.calibration_state)
-    facts = {"radius": radius, "width": region.width, "width_full": region.width_full, "log_volume": region.log_volume}
+    mean = region.center if hasattr(region, "center") else (lower + upper) / 2
+    radius = getattr(region, "radius", None)
+    facts = {} if radius is None else {"radius": radius}
+    facts |= {"width": region.width, "width_full": region.width_full, "log_volume": region.log_volume}
     if as_json:
         names = predictor.sensors
         ends = {name: [low, high] for name, low, high in zip(names, lower, upper, strict=True)}

@@ -1,4 +1,4 @@
-"""Comparison rows and their mean backbones, built from the same parts as the filters."""
+"""Comparison rows, built from the same parts as the filters."""
 
 from jointset.baselines.gpvar import GPVAR
 from jointset.baselines.static import StaticFilter

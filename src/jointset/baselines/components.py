@@ -1,0 +1,260 @@
+"""Sets with several radii: the residual split into components, each with its own score.
+
+A structure is fitted on pilot residuals and then fixed. `shares` divides the miss rate among its components: at level
+alpha component j is held to the order statistic of level shares_j alpha of its own calibration scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jointset.baselines.residual_filter import Pilot
+from jointset.baselines.shrinkage import positive_definite, schaefer_strimmer
+from jointset.baselines.splits import ResidualSplit, groups_of, split_residuals
+from jointset.contracts import Array
+from jointset.covariance import Covariance
+from jointset.regions_composite import ComponentRegion, box_section_log_volume, ellipsoid_log_volume
+from jointset.storage import storable
+
+
+@dataclass(frozen=True)
+class ComponentLaw:
+    """Centre (..., N) of a set with components, and the units (N,) of its residuals."""
+
+    mean: Array
+    structure: Any
+    unit: Array
+
+    def scores(self, y: Array) -> Array:
+        """Component scores (..., K); NaN where nothing is observed.
+
+        A missing sensor takes the residual to be expected from the others, under the structure's own covariance.
+        """
+        e = (np.asarray(y, dtype=float) - self.mean) / self.unit
+        gaps = np.isnan(e)
+        if not gaps.any():
+            return self.structure.scores(e)
+        rows, missing = np.atleast_2d(e).copy(), np.atleast_2d(gaps)
+        for t in np.flatnonzero(missing.any(axis=1)):
+            rows[t] = _expected(rows[t], missing[t], self.structure.covariance)
+        scores = self.structure.scores(rows)
+        scores[missing.all(axis=1)] = np.nan
+        return scores.reshape(*e.shape[:-1], -1)
+
+    def rescale(self, shift: Array, scale: Array) -> ComponentLaw:
+        """Law of shift + scale * Y."""
+        return replace(self, mean=shift + scale * self.mean, unit=scale * self.unit)
+
+    def __getitem__(self, index: Any) -> ComponentLaw:
+        return replace(self, mean=self.mean[index])
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+
+def _expected(e: Array, missing: Array, S: Array) -> Array:
+    """The residual with its missing entries at their conditional mean, 0 where nothing is observed."""
+    seen = ~missing
+    e = np.where(missing, 0.0, e)
+    if seen.any():
+        e[missing] = S[np.ix_(missing, seen)] @ np.linalg.solve(S[np.ix_(seen, seen)], e[seen])
+    return e
+
+
+@storable
+@dataclass(frozen=True)
+class ComponentScore:
+    """Component scores (..., K) of a reading, and the region of K radii."""
+
+    def score(self, law: ComponentLaw, y: Array) -> Array:
+        """Scores (..., K)."""
+        return law.scores(y)
+
+    def region(self, law: ComponentLaw, radii: Array) -> ComponentRegion:
+        """All readings whose component scores are within their radii (..., K)."""
+        return ComponentRegion(law, law.structure, np.asarray(radii, dtype=float))
+
+    def contributions(self, law: ComponentLaw, y: Array) -> Array:
+        """Squared studentised residual of each sensor (..., N), 0 where missing: a guide to which one is unusual."""
+        e = (np.asarray(y, dtype=float) - law.mean) / law.unit
+        return np.nan_to_num(e**2 / np.diag(law.structure.covariance))
+
+
+@storable
+@dataclass(frozen=True)
+class SingleScore:
+    """The score of a structure with one component, as a plain number: for `RowPredictor`."""
+
+    def score(self, law: ComponentLaw, y: Array) -> Array:
+        """Score (...)."""
+        return law.scores(y)[..., 0]
+
+    def region(self, law: ComponentLaw, radius: Array | float) -> ComponentRegion:
+        """All readings with a score of at most `radius`."""
+        return ComponentRegion(law, law.structure, np.asarray(radius, dtype=float)[..., None])
+
+    def contributions(self, law: ComponentLaw, y: Array) -> Array:
+        """As `ComponentScore.contributions`."""
+        return ComponentScore().contributions(law, y)
+
+
+@dataclass(frozen=True)
+class _Structure:
+    """A split of the residuals: how (`split`), and what `fit` found.
+
+    bases: orthonormal columns (N, d_j) of the components · covariances (d_j, d_j) · shares of the miss rate.
+    """
+
+    split: ResidualSplit = field(default_factory=lambda: ResidualSplit("factor"))
+    bases: tuple[Array, ...] = ()
+    covariances: tuple[Array, ...] = ()
+    shares: tuple[float, ...] = ()
+
+    def start(self) -> tuple[()]:
+        """There is nothing to remember."""
+        return ()
+
+    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[ComponentLaw, Any]:
+        """Laws of all rows."""
+        return ComponentLaw(centers, self, np.ones(centers.shape[1])), state
+
+    @cached_property
+    def _factors(self) -> tuple[Covariance, ...]:
+        return tuple(Covariance(S) for S in self.covariances)
+
+    def _distances(self, e: Array) -> list[Array]:
+        """Squared Mahalanobis distance (...) of every component."""
+        return [S.distance(e @ B) for B, S in zip(self.bases, self._factors, strict=True)]
+
+    @cached_property
+    def _spreads(self) -> Array:
+        """sqrt diag B_j S_j B_j' (J, N): half-widths at radius 1."""
+        pairs = zip(self.bases, self.covariances, strict=True)
+        return np.sqrt([np.einsum("ij,jk,ik->i", B, S, B) for B, S in pairs])
+
+    @cached_property
+    def covariance(self) -> Array:
+        """sum_j B_j S_j B_j' (N, N), for what a missing sensor should have read."""
+        return sum((B @ S @ B.T for B, S in zip(self.bases, self.covariances, strict=True)), start=np.zeros(()))
+
+
+@storable
+@dataclass(frozen=True)
+class OrthogonalBlocks(_Structure):
+    """Components in orthogonal subspaces that make up the whole space: e' B_j S_j^-1 B_j' e, radii on that scale.
+
+    The region is a product of ellipsoids in rotated coordinates: half-widths add, volumes multiply.
+    """
+
+    def fit(self, pilot: Pilot) -> OrthogonalBlocks:
+        """Bases, covariances and shares from the pilot residuals."""
+        parts = split_residuals(self.split, pilot)
+        bases, covariances, shares = zip(*parts, strict=True)
+        return replace(self, bases=bases, covariances=covariances, shares=shares)
+
+    def scores(self, e: Array) -> Array:
+        """Component scores (..., K)."""
+        return np.stack(self._distances(e), axis=-1)
+
+    def half_width(self, radii: Array) -> Array:
+        """sum_j sqrt(radius_j) spread_ij (..., N)."""
+        return np.sqrt(radii) @ self._spreads
+
+    def log_volume(self, radii: Array) -> Array:
+        """Sum of the components' log-volumes (...)."""
+        return _ellipsoids(self.bases, self._factors, radii)
+
+
+@storable
+@dataclass(frozen=True)
+class GroupMaximum(_Structure):
+    """One score, the largest root Mahalanobis distance over groups of sensors: a product with one radius.
+
+    Each group's covariance is shrunk to its diagonal by the Schaefer-Strimmer weight.
+    """
+
+    def fit(self, pilot: Pilot) -> GroupMaximum:
+        """Groups of the graph and their covariances."""
+        groups = groups_of(self.split, pilot)
+        bases = tuple(np.eye(pilot.residuals.shape[1])[:, list(group)] for group in groups)
+        found = (schaefer_strimmer(pilot.residuals[:, list(group)]) for group in groups)
+        covariances = tuple(positive_definite(S, pilot.name) for S in found)
+        return replace(self, bases=bases, covariances=covariances, shares=(1.0,))
+
+    def scores(self, e: Array) -> Array:
+        """Largest root distance (..., 1)."""
+        return np.sqrt(np.max(self._distances(e), axis=0))[..., None]
+
+    def half_width(self, radii: Array) -> Array:
+        """radius sd_i (..., N)."""
+        return radii * self._spreads.sum(axis=0)
+
+    def log_volume(self, radii: Array) -> Array:
+        """Sum of the groups' log-volumes (...)."""
+        return _ellipsoids(self.bases, self._factors, np.repeat(radii**2, len(self.bases), axis=-1))
+
+
+@storable
+@dataclass(frozen=True)
+class FactorBox(_Structure):
+    """Factor ellipsoids and a box for the rest: max_g |B_g' e|_{S_g^-1} and max_i |e - B B'e|_i / sd_i, two radii.
+
+    Groups share both radii. The half-width is q_F sqrt(diag B S B') + q_R sd. The set itself is the product of the
+    factor ellipsoids and of the section of the box by the complement of the factors: its volume has no closed form
+    when more than three dimensions are left over (see `box_section_log_volume`).
+    """
+
+    sd: Array | None = None  # residual sd (N,), floored, set by fit
+    section: float = 0.0  # log-volume of the box sections at radius 1, set by fit
+
+    def fit(self, pilot: Pilot) -> FactorBox:
+        """Bases and factor covariances by group, sd of what they leave over."""
+        E = pilot.residuals
+        parts = split_residuals(self.split, pilot)
+        bases = tuple(B for B, _, _ in parts)
+        rest = E - sum((E @ B @ B.T for B in bases), start=np.zeros(()))
+        sd = np.maximum(rest.std(axis=0, ddof=1), self.split.floor)
+        section = 0.0
+        for B in bases:
+            group = np.flatnonzero(np.abs(B).sum(axis=1) > 0)
+            section += box_section_log_volume(sd[group], B[group])
+        shares = (self.split.theta, 1.0 - self.split.theta)
+        covariances = tuple(S for _, S, _ in parts)
+        return replace(self, bases=bases, covariances=covariances, shares=shares, sd=sd, section=section)
+
+    def scores(self, e: Array) -> Array:
+        """Largest factor root score and largest studentised rest (..., 2)."""
+        factor = np.sqrt(np.max(self._distances(e), axis=0))
+        rest = e - e @ self._projection
+        return np.stack([factor, (np.abs(rest) / self.sd).max(axis=-1)], axis=-1)
+
+    @cached_property
+    def _projection(self) -> Array:
+        return sum((B @ B.T for B in self.bases), start=np.zeros(()))
+
+    def half_width(self, radii: Array) -> Array:
+        """q_F sqrt(diag B S B') + q_R sd (..., N)."""
+        spread = np.sqrt((self._spreads**2).sum(axis=0))
+        return radii[..., :1] * spread + radii[..., 1:] * self.sd
+
+    def log_volume(self, radii: Array) -> Array:
+        """Ellipsoids in the factors' space, times the section of the box in its complement (...)."""
+        factors = np.repeat(radii[..., :1] ** 2, len(self.bases), axis=-1)
+        left = len(np.asarray(self.sd)) - sum(B.shape[1] for B in self.bases)
+        rest = self.section + (left * np.log(radii[..., 1]) if left else 0.0)
+        return _ellipsoids(self.bases, self._factors, factors) + rest
+
+    @cached_property
+    def covariance(self) -> Array:
+        """B S B' + diag sd^2 (N, N)."""
+        return super().covariance + np.diag(np.asarray(self.sd) ** 2)
+
+
+def _ellipsoids(bases: Sequence[Array], factors: Sequence[Covariance], radii: Array) -> Array:
+    parts = enumerate(zip(bases, factors, strict=True))
+    return np.sum([ellipsoid_log_volume(B.shape[1], float(S.log_det), radii[..., j]) for j, (B, S) in parts], axis=0)

@@ -1,0 +1,130 @@
+"""A Gaussian law whose covariance changes over time, kept in pieces: no N x N matrix a step is formed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jointset.contracts import Array
+from jointset.covariance import Covariance
+from jointset.errors import require
+from jointset.laws import DenseLaw
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows (k,) of a law and their covariance: one for all (`Covariance`), or one each (`UpdatedCovariance`)."""
+
+    rows: Array
+    covariance: Any
+
+    def matrix(self, position: int) -> Array:
+        """The covariance (N, N) of the row at this position of the piece."""
+        if isinstance(self.covariance, Covariance):
+            return self.covariance.matrix
+        return self.covariance.matrix(position)
+
+
+@dataclass(frozen=True)
+class PiecewiseLaw:
+    """Laws of T steps: mean (T, N) and pieces that cover the rows once; `unit` (N,) turns them into other units."""
+
+    mean: Array
+    pieces: tuple[Piece, ...]
+    unit: Array
+
+    def __post_init__(self) -> None:
+        covered = sum(len(piece.rows) for piece in self.pieces)
+        require(covered == len(self.mean), f"the pieces cover {covered} rows, the mean has {len(self.mean)}")
+
+    @cached_property
+    def variance(self) -> Array:
+        """Marginal variances (T, N)."""
+        out = np.empty(self.mean.shape)
+        for piece in self.pieces:
+            out[piece.rows] = piece.covariance.variance
+        return out * self.unit**2
+
+    @cached_property
+    def log_det(self) -> Array:
+        """Log-determinants (T,)."""
+        out = np.empty(len(self.mean))
+        for piece in self.pieces:
+            out[piece.rows] = piece.covariance.log_det
+        return out + 2.0 * np.log(self.unit).sum()
+
+    def mahalanobis(self, y: Array) -> Array:
+        """Squared Mahalanobis distance (T,) on the observed entries; NaN where nothing is observed."""
+        e = (np.asarray(y, dtype=float) - self.mean) / self.unit
+        missing = np.isnan(e)
+        e = np.where(missing, 0.0, e)
+        out = np.empty(len(e))
+        for piece in self.pieces:
+            out[piece.rows] = piece.covariance.distance(e[piece.rows])
+        for t in np.flatnonzero(missing.any(axis=1)).tolist():  # the marginal law on what is there
+            out[t] = np.nan if missing[t].all() else Covariance(self._matrix(t)).observed(missing[t]).distance(e[t])
+        return out
+
+    @cached_property
+    def _places(self) -> Array:
+        """Piece and position in it of every row (T, 2)."""
+        places = np.empty((len(self.mean), 2), dtype=int)
+        for number, piece in enumerate(self.pieces):
+            places[piece.rows, 0], places[piece.rows, 1] = number, np.arange(len(piece.rows))
+        return places
+
+    def _matrix(self, t: int) -> Array:
+        number, position = self._places[t]
+        return self.pieces[number].matrix(int(position))
+
+    @property
+    def covariance(self) -> Covariance:
+        """All covariances (T, N, N), formed."""
+        n = self.mean.shape[1]
+        matrices = np.empty((len(self.mean), n, n))
+        for t in range(len(matrices)):
+            matrices[t] = self._matrix(t)
+        return Covariance(matrices * (self.unit[:, None] * self.unit))
+
+    def dense(self) -> DenseLaw:
+        """The same laws with all covariances formed."""
+        return DenseLaw(self.mean, self.covariance)
+
+    def contributions(self, y: Array) -> Array:
+        """Drop of the squared distance when one sensor is left out (T, N)."""
+        return self.dense().contributions(y)
+
+    def select(self, sensors: Sequence[int] | Array) -> DenseLaw:
+        """Marginal law on a subset of sensors."""
+        return self.dense().select(sensors)
+
+    def condition(self, sensors: Sequence[int] | Array, values: Array) -> DenseLaw:
+        """Law of the remaining sensors given readings of these."""
+        return self.dense().condition(sensors, values)
+
+    def rescale(self, shift: Array, scale: Array) -> PiecewiseLaw:
+        """Law of shift + scale * Y."""
+        return replace(self, mean=shift + scale * self.mean, unit=scale * self.unit)
+
+    def sample(self, rng: np.random.Generator) -> Array:
+        """One draw (T, N) from each law."""
+        return self.dense().sample(rng)
+
+    def distance(self, other: Any) -> Array:
+        """Bures-Wasserstein distance (T,)."""
+        return self.dense().distance(other.dense() if isinstance(other, PiecewiseLaw) else other)
+
+    def __getitem__(self, index: Any) -> DenseLaw:
+        if isinstance(index, (int, np.integer)):
+            shared = self.pieces[self._places[index][0]].covariance
+            if isinstance(shared, Covariance) and (self.unit == 1.0).all():
+                return DenseLaw(self.mean[index], shared)  # factorised once
+            return DenseLaw(self.mean[index], self._matrix(int(index)) * (self.unit[:, None] * self.unit))
+        return self.dense()[index]
+
+    def __len__(self) -> int:
+        return len(self.mean)

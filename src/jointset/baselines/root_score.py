@@ -1,0 +1,30 @@
+"""The root of the Mahalanobis distance as score: the same sets, radii in standard deviations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jointset.contracts import Array, Law
+from jointset.regions import Ellipsoid, mahalanobis_score
+from jointset.storage import storable
+
+
+@storable
+@dataclass(frozen=True)
+class RootMahalanobis:
+    """sqrt((y - m)' S^-1 (y - m)). Rules that mix radii or costs, such as `CostAgACI`, depend on this choice."""
+
+    def score(self, law: Law, y: Array) -> Array:
+        """Root distance (...)."""
+        return np.sqrt(mahalanobis_score(law, y))
+
+    def region(self, law: Law, radius: Array | float) -> Ellipsoid:
+        """The ellipsoid of all readings with a score of at most `radius`."""
+        radius = np.asarray(radius, dtype=float)
+        return Ellipsoid(law, (radius * np.abs(radius))[()])
+
+    def contributions(self, law: Law, y: Array) -> Array:
+        """How much of the squared score goes away when a sensor is left out (..., N)."""
+        return law.contributions(y)

@@ -1,0 +1,170 @@
+"""Predictors of the comparison rows: `JointPredictor` with a pilot block, a clock, and several radii."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jointset.baselines.components import ComponentScore
+from jointset.baselines.conditional import Local
+from jointset.baselines.shared_level import SharedLevel
+from jointset.calibration import Split
+from jointset.contracts import Array
+from jointset.errors import require
+from jointset.panel import Panel
+from jointset.predictor import BLOCK, JointPredictor, Outcome, Run
+
+ROWS_AT_ONCE = 8192
+
+
+class RowPredictor(JointPredictor):
+    """A `JointPredictor` around a `ResidualFilter`.
+
+    >>> from jointset import generate_grssf
+    >>> from jointset.baselines.rows import row
+    >>> train, pilot, calibration, test = generate_grssf("A", n=10, length=2000).panel.split()
+    >>> predictor = row("ewma").fit(train, pilot).calibrate(calibration)
+    >>> len(predictor.run(test).radius)
+    200
+    """
+
+    _times: Array | None = None  # of the rows being worked on
+
+    def fit(self, panel: Panel, pilot: Panel | None = None, skip: int | None = None, **options: Any) -> RowPredictor:
+        """Fit the backbone on `panel` and the shape on the residuals of `pilot` (default: `panel`).
+
+        `skip` is the number of first pilot rows left out. A pilot that is the calibration block itself gives the
+        plug-in form, whose calibration scores are no longer fresh.
+        """
+        if pilot is not None:
+            self._same_sensors(pilot, panel.sensors)
+            if self.standardize:
+                shift, scale = np.nanmean(panel.values, axis=0), np.nanstd(panel.values, axis=0)
+                pilot = pilot.with_values((pilot.values - shift) / scale)
+        super().fit(panel, pilot=pilot, skip=skip, **options)
+        return self
+
+    def _same_sensors(self, panel: Panel, sensors: tuple[str, ...]) -> None:
+        require(
+            panel.sensors == sensors, f"{self.filter.name}: the pilot block has other sensors than the training one"
+        )
+
+    @property
+    def _follows_clock(self) -> bool:
+        return hasattr(self.filter.shape, "at")
+
+    def _clocked(self, panel: Panel) -> Array | None:
+        if not self._follows_clock:
+            return None
+        require(panel.timestamps is not None, f"{self.filter.name} needs time stamps: give readings with a time column")
+        return panel.timestamps
+
+    def calibrate(self, panel: Panel) -> RowPredictor:
+        """Score a panel from a fresh state and set the radius."""
+        self._times = self._clocked(panel)
+        super().calibrate(panel)
+        return self
+
+    def run(self, panel: Panel, *, regions: bool = True, progress: Callable[[int], None] | None = None) -> Run:
+        """Predict and update through a whole panel."""
+        self._times = self._clocked(panel)
+        return super().run(panel, regions=regions, progress=progress)
+
+    def restart(self) -> None:
+        """Let the mean start afresh with the next row, as at the start of a block; shape and radius go on."""
+        self.filter_state, self._pending = self.filter.restart(self.filter_state), None
+
+    def _laws(self, values: Array) -> Iterator[tuple[Any, Array]]:
+        size = max(1, BLOCK // values.shape[1] ** 2)  # steps with a matrix each
+        if not isinstance(self.filter.shape, Local):  # all others hold none
+            size = max(size, ROWS_AT_ONCE, len(values) * hasattr(self.filter.shape, "scores"))
+        for start in range(0, max(len(values), 1), size):
+            rows = values[start : start + size]
+            times = None if self._times is None else self._times[start : start + size]
+            laws, self.filter_state = self.filter.run((rows - self.shift) / self.scale, self.filter_state, times)
+            yield laws.rescale(self.shift, self.scale), rows
+
+
+class ComponentPredictor(RowPredictor):
+    """A row with several components: one level alpha_t, shared among radii of their own.
+
+    Scores and radii of outcomes and runs are on the nominal scale (see `jointset.baselines.shared_level`): the radius
+    is 1 - alpha_t, and a reading is inside when its score is at most that.
+    """
+
+    calibration: Any
+
+    def __init__(self, filter: Any, calibration: Any = None, **options: Any) -> None:
+        rule = calibration if isinstance(calibration, SharedLevel) else SharedLevel(calibration or Split())
+        super().__init__(filter, ComponentScore(), rule, **options)
+
+    def fit(self, panel: Panel, pilot: Panel | None = None, skip: int | None = None, **options: Any) -> RowPredictor:
+        """Fit the backbone on `panel` and the components on the residuals of `pilot` (default: `panel`)."""
+        super().fit(panel, pilot, skip, **options)
+        self.calibration = replace(self.calibration, shares=self.filter.shape.shares)
+        return self
+
+    def calibrate(self, panel: Panel) -> ComponentPredictor:
+        """Score a panel from a fresh state and keep the scores of every component."""
+        values = self._values_of(panel)
+        self._times = None
+        self.filter_state, self.calibration_state, self._pending = self.filter.start(), None, None
+        scores = np.concatenate([law.scores(rows) for law, rows in self._laws(values)])[self.warmup - 1 :]
+        scores = scores[~np.isnan(scores).any(axis=1)]
+        needed, k = self.calibration.needed, len(self.calibration.shares)
+        require(
+            len(scores) >= needed,
+            f"{self.filter.name}: {len(scores)} calibration scores (of {len(values)} rows, warm-up {self.warmup}) are "
+            f"too few for alpha={self.alpha} shared by {k} components: at least {needed} are needed",
+        )
+        self.calibration_state, self.n_calibration = self.calibration.start(scores), len(scores)
+        return self
+
+    def predict(self) -> Any:
+        """The region for the next reading."""
+        return self.score.region(self._ahead()[0], self.calibration.radii(self.calibration_state))
+
+    def update(self, y: Array) -> Outcome:
+        """Observe the next reading (N,), NaN = missing: score it, adapt the level, advance the filter."""
+        y = self._reading(y)
+        law, radius = self._ahead()
+        scores = law.scores(y)
+        nominal = float(self.calibration.score(self.calibration_state, scores[None])[0])
+        inside = bool(np.all(scores <= self.calibration.radii(self.calibration_state)))
+        self.filter_state = self.filter.step(self.filter_state, (y - self.shift) / self.scale)
+        self.calibration_state = self.calibration.update(self.calibration_state, scores)
+        self._pending = None
+        return Outcome(nominal, radius, inside, int(y.size - np.isnan(y).sum()))
+
+    def run(self, panel: Panel, *, regions: bool = True, progress: Callable[[int], None] | None = None) -> Run:
+        """Predict and update through a whole panel; regions cost no memory here and are always kept."""
+        self._require_calibrated()
+        values = self._values_of(panel)
+        self._times, self._pending = None, None
+        blocks = list(self._laws(values))
+        law = replace(blocks[0][0], mean=np.concatenate([law.mean for law, _ in blocks]))
+        scores = law.scores(values)
+        radii, nominal, levels, self.calibration_state = self.calibration.run(self.calibration_state, scores)
+        region = self.score.region(law, radii)
+        if progress is not None:
+            progress(len(values))
+        lower, upper = region.bounds
+        return Run(
+            panel.sensors,
+            panel.timestamps,
+            values,
+            law.mean,
+            lower,
+            upper,
+            nominal,
+            levels,
+            np.all(scores <= radii, axis=1),
+            region.width,
+            region.width_full,
+            region.log_volume,
+            self.infinite_share,
+            region,
+        )

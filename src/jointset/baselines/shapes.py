@@ -1,0 +1,212 @@
+"""Shapes of one covariance: constant, exponentially weighted, rolling window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jointset.baselines.piecewise import Piece, PiecewiseLaw
+from jointset.baselines.residual_filter import Pilot
+from jointset.baselines.shrinkage import gram, positive_definite, second_moment, to_diagonal
+from jointset.baselines.updates import UpdatedCovariance
+from jointset.contracts import Array
+from jointset.covariance import Covariance
+from jointset.errors import require
+from jointset.laws import DenseLaw
+from jointset.storage import storable
+
+
+@storable
+@dataclass(frozen=True)
+class Constant:
+    """One covariance for all steps: S = E'E / (n - 1) of the pilot residuals, shrunk to its diagonal by `shrink`."""
+
+    shrink: float = 0.0
+    covariance: Array | None = None  # (N, N), set by fit
+
+    def fit(self, pilot: Pilot) -> Constant:
+        """The covariance of the pilot residuals."""
+        rows, n = pilot.residuals.shape
+        require(
+            rows > n or self.shrink > 0,
+            f"{pilot.name}: a covariance of {n} sensors needs more than {n} rows without gaps, found {rows}",
+        )
+        S = to_diagonal(second_moment(pilot.residuals), self.shrink)
+        return replace(self, covariance=positive_definite(S, pilot.name))
+
+    @cached_property
+    def emitted(self) -> Covariance:
+        """The one covariance, factorised once."""
+        return Covariance(np.asarray(self.covariance))
+
+    def start(self) -> tuple[()]:
+        """There is nothing to remember."""
+        return ()
+
+    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[DenseLaw, Any]:
+        """Laws of all rows."""
+        return DenseLaw(centers, self.emitted), state
+
+
+@storable
+class UpdatedState(NamedTuple):
+    """What the covariance at the last exact factorisation was made from, and the residuals (j, N) since then.
+
+    `base` is a covariance (N, N) for `EWMA` and the last `window` residuals (n, N) for `Rolling`; a residual of NaN was
+    a row with a gap, which changes nothing.
+    """
+
+    base: Array
+    pending: Array
+
+
+@storable
+@dataclass(frozen=True)
+class EWMA:
+    """S_{t+1} = w S_t + (1 - w) r_t r_t', w = 2^(-1 / half_life), from the pilot covariance shrunk by `shrink`.
+
+    The recursion starts before the pilot block and runs through it. `jitter` is added to the diagonal at every exact
+    factorisation, one in `refresh` steps, and fades with w between them; all else is exact, by rank-one updates
+    (`jointset.baselines.updates`). A row with a gap leaves the covariance as it is.
+    """
+
+    half_life: float = 288.0
+    shrink: float = 0.05
+    jitter: float = 1e-6
+    refresh: int = 128
+    covariance: Array | None = None  # at the end of the pilot block (N, N), set by fit
+
+    def __post_init__(self) -> None:
+        require(self.half_life > 0, f"half_life must be positive, got {self.half_life}")
+        require(self.refresh >= 1, f"refresh must be 1 step or more, got {self.refresh}")
+
+    @property
+    def decay(self) -> float:
+        """w, the weight of the past."""
+        return float(2.0 ** (-1.0 / self.half_life))
+
+    def fit(self, pilot: Pilot) -> EWMA:
+        """The covariance at the end of the pilot block."""
+        E, w = pilot.residuals, self.decay
+        start = to_diagonal(second_moment(E), self.shrink)
+        weights = (1.0 - w) * w ** np.arange(len(E) - 1, -1, -1.0)
+        return replace(self, covariance=w ** len(E) * start + (E.T * weights) @ E)
+
+    def start(self) -> UpdatedState:
+        """The covariance after the pilot block."""
+        S = np.asarray(self.covariance)
+        return UpdatedState(S, np.empty((0, len(S))))
+
+    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
+        """Laws of all rows, a piece for every exact factorisation."""
+        pieces, state = in_pieces(self, residuals, state)
+        return PiecewiseLaw(centers, pieces, np.ones(centers.shape[1])), state
+
+    def covariances(self, base: Array, rows: Array, first: int) -> UpdatedCovariance:
+        """Covariances before each of rows[first:], `rows` (j, N) being all residuals since `base`."""
+        seen, complete = complete_before(rows)
+        counts = seen[1:] - complete  # complete rows before each row
+        weight = np.sqrt((1.0 - self.decay) * self.decay ** (-1.0 - counts))
+        updates = np.where(complete[:, None], rows, 0.0) * weight[:, None]
+        S = base + self.jitter * np.eye(len(base))
+        active = np.arange(first, len(rows))
+        scale = self.decay ** seen[:-1][first:]
+        return UpdatedCovariance(S, updates, np.ones(len(updates)), active, scale, weight[first:])
+
+    def advance(self, base: Array, rows: Array) -> Array:
+        """The covariance after these rows, exactly."""
+        kept = rows[~np.isnan(rows).any(axis=1)]
+        weights = (1.0 - self.decay) * self.decay ** np.arange(len(kept) - 1, -1, -1.0)
+        return self.decay ** len(kept) * base + gram(np.sqrt(weights)[:, None] * kept)
+
+
+@storable
+@dataclass(frozen=True)
+class Rolling:
+    """S_t = (1 - s) C_t + s diag C_t with C_t the second moment of the last `window` residuals, s = `shrink`.
+
+    The window slides by one update and one downdate a step. The shrinkage target s diag C is that of the last exact
+    factorisation, one in `refresh` steps; `refresh=1` is the literal form. A row with a gap leaves the window as it is.
+    """
+
+    window: int = 288
+    shrink: float = 0.05
+    jitter: float = 1e-9
+    refresh: int = 64
+    residuals: Array | None = None  # the last window of the pilot block, set by fit
+
+    def __post_init__(self) -> None:
+        require(0.0 < self.shrink <= 1.0, f"shrink must lie in (0, 1], got {self.shrink}")
+        require(1 <= self.refresh <= self.window, f"refresh must lie between 1 and the window, got {self.refresh}")
+
+    def fit(self, pilot: Pilot) -> Rolling:
+        """The last residuals of the pilot block."""
+        rows = len(pilot.residuals)
+        require(
+            rows >= self.window,
+            f"{pilot.name}: a window of {self.window} residuals needs as many rows before the first set, found {rows}",
+        )
+        return replace(self, residuals=pilot.residuals[-self.window :].copy())
+
+    def start(self) -> UpdatedState:
+        """The window at the end of the pilot block."""
+        window = np.asarray(self.residuals)
+        return UpdatedState(window, window[:0].copy())
+
+    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[Any, Any]:
+        """Laws of all rows, a piece for every exact factorisation."""
+        pieces, after = in_pieces(self, residuals, state)
+        if self.refresh == 1:  # the literal form: all matrices at once
+            return DenseLaw(centers, self._literal(residuals, state.base)), after
+        return PiecewiseLaw(centers, pieces, np.ones(centers.shape[1])), after
+
+    def _literal(self, residuals: Array, window: Array) -> Covariance:
+        seen, complete = complete_before(residuals)
+        rows = np.concatenate([window, residuals[complete]])
+        views = np.lib.stride_tricks.sliding_window_view(rows, self.window, axis=0)  # (T + 1, N, window)
+        moments = np.stack([self._matrix(view.T) for view in views])
+        return Covariance(moments[seen[:-1]])
+
+    def _matrix(self, window: Array) -> Array:
+        S = to_diagonal(second_moment(window, ddof=0), self.shrink)
+        return S + self.jitter * np.eye(len(S))
+
+    def covariances(self, base: Array, rows: Array, first: int) -> UpdatedCovariance:
+        """Covariances before each of rows[first:], `rows` (j, N) being all residuals since the window `base`."""
+        seen, complete = complete_before(rows)
+        weight = np.sqrt((1.0 - self.shrink) / self.window)
+        leaving = base[seen[1:] - complete]  # the oldest residual leaves when a complete row comes
+        pairs = np.stack([rows, leaving], axis=1)
+        updates = weight * np.where(complete[:, None, None], pairs, 0.0).reshape(-1, rows.shape[1])
+        signs = np.tile([1.0, -1.0], len(rows))
+        active = 2 * np.arange(first, len(rows))
+        ones = np.ones(len(active))
+        return UpdatedCovariance(self._matrix(base), updates, signs, active, ones, weight * ones)
+
+    def advance(self, base: Array, rows: Array) -> Array:
+        """The window after these rows."""
+        return np.concatenate([base, rows[~np.isnan(rows).any(axis=1)]])[-self.window :]
+
+
+def in_pieces(shape: Any, residuals: Array, state: UpdatedState) -> tuple[tuple[Piece, ...], UpdatedState]:
+    """Pieces between exact factorisations, which come at fixed counts of rows wherever a run is cut."""
+    pieces, base, pending, t = [], state.base, state.pending, 0
+    while t < len(residuals):
+        stop = min(len(residuals), t + shape.refresh - len(pending))
+        rows = np.concatenate([pending, residuals[t:stop]])
+        if shape.refresh > 1 or isinstance(shape, EWMA):
+            covariance = shape.covariances(base, rows, len(pending))
+            pieces.append(Piece(np.arange(t, stop), covariance))
+        pending, t = rows, stop
+        if len(pending) == shape.refresh:
+            base, pending = shape.advance(base, pending), pending[:0]
+    return tuple(pieces), UpdatedState(base, pending.copy())
+
+
+def complete_before(rows: Array) -> tuple[Array, Array]:
+    """How many complete rows come before each row and after the last (j + 1,), and which rows are complete (j,)."""
+    complete: Array = np.asarray(~np.isnan(rows).any(axis=1))
+    return np.concatenate(([0], np.cumsum(complete))), complete

@@ -1,0 +1,143 @@
+"""One level for several components: any calibration rule moves alpha_t, and each component gets its share of it.
+
+At level a component j is held to the order statistic of level shares_j a of its own past scores. A reading with
+component scores s lies in the set of level a exactly when a is at most
+
+    level(s) = min_j beta_j / shares_j,    beta_j = 1 - #{pool_j < s_j} / (m + 1),
+
+so 1 - level(s) is its score on the nominal scale, where the radius is 1 - a. The rule works on that scale: it starts
+from the scores 1/M .. (M - 1)/M, for which its radius at alpha is 1 - alpha, so that a split rule gives the plain
+Bonferroni set and ACI moves alpha_t as it always does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jointset.calibration import Split
+from jointset.calibration.pool import ScorePool, slide, start_pool
+from jointset.calibration.quantiles import GUARD, minimum_scores
+from jointset.calibration.sequence import share
+from jointset.contracts import Array
+from jointset.errors import require
+from jointset.storage import storable
+
+GRID = 10_000  # levels are multiples of 1e-4, where ACI clips them too
+NOMINAL = np.arange(1, GRID) / GRID
+TIE = 1e-10  # a score equal to the radius on the nominal scale is outside
+
+
+@storable
+class SharedState(NamedTuple):
+    """State of the rule on the nominal scale, the pool of every component, and counts."""
+
+    rule: Any
+    pools: tuple[ScorePool, ...]
+    steps: int
+    limited: int
+
+
+@storable
+@dataclass(frozen=True)
+class SharedLevel:
+    """A calibration rule for vectors of component scores (K,).
+
+    `lookback` is that of `ACI`: the pools hold the calibration scores and the last so many test scores. A radius past
+    the largest score of a pool becomes that score, so that every set has a size; `infinite_share` counts such steps.
+    """
+
+    rule: Any = field(default_factory=Split)
+    shares: tuple[float, ...] = (1.0,)
+    lookback: int = 0
+
+    @property
+    def alpha(self) -> float:
+        """Target miss rate."""
+        return float(self.rule.alpha)
+
+    @property
+    def needed(self) -> int:
+        """Smallest number of calibration scores for a finite radius in every component."""
+        return minimum_scores(min(self.shares) * self.alpha)
+
+    def start(self, scores: Array) -> SharedState:
+        """State after the calibration scores (m, K)."""
+        scores = np.asarray(scores, dtype=float)
+        require(
+            scores.ndim == 2 and scores.shape[1] == len(self.shares),
+            f"calibration scores need shape (m, {len(self.shares)}), got {scores.shape}",
+        )
+        pools = tuple(start_pool(column, "frozen", self.lookback) for column in scores.T)
+        return SharedState(self.rule.start(NOMINAL), pools, 0, 0)
+
+    def radius(self, state: SharedState) -> float:
+        """Radius on the nominal scale, 1 - alpha_t."""
+        return float(self.rule.radius(state.rule))
+
+    def radii(self, state: SharedState) -> Array:
+        """Radii of the components (K,)."""
+        return self._radii(state.pools, np.array([self.radius(state)]))[0][0]
+
+    def score(self, state: SharedState, scores: Array) -> Array:
+        """Nominal scores (T,) of component scores (T, K): 1 where a component exceeds every score of its pool."""
+        score = np.zeros(len(scores))
+        for pool, part, column in zip(state.pools, self.shares, np.asarray(scores).T, strict=True):
+            m = len(pool.scores)
+            below = pool.scores.searchsorted(column)
+            own = 1.0 - (1.0 - below / (m + 1)) / part + TIE
+            score = np.maximum(score, np.where(below == m, 1.0, own))
+        return np.where(np.isnan(scores).any(axis=1), np.nan, score)
+
+    def update(self, state: SharedState, scores: Array) -> SharedState:
+        """State after the component scores (K,) of one step; NaN leaves it as it is."""
+        if np.isnan(scores).any():
+            return state
+        nominal = float(self.score(state, scores[None])[0])
+        limited = bool(self._radii(state.pools, np.array([self.radius(state)]))[1][0])
+        rule = self.rule.update(state.rule, nominal)
+        pools = tuple(slide(pool, float(s), self.lookback) for pool, s in zip(state.pools, scores, strict=True))
+        return SharedState(rule, pools, state.steps + 1, state.limited + limited)
+
+    def run(self, state: SharedState, scores: Array) -> tuple[Array, Array, Array, SharedState]:
+        """Radii (T, K), nominal scores and radii (T,) and the state after the last step."""
+        if self.lookback:
+            return self._replay(state, scores)
+        nominal = self.score(state, scores)
+        levels, rule = self.rule.run(state.rule, nominal)
+        radii, limited = self._radii(state.pools, levels)
+        seen = ~np.isnan(nominal)
+        counts = state.steps + int(seen.sum()), state.limited + int(limited[seen].sum())
+        return radii, nominal, levels, SharedState(rule, state.pools, *counts)
+
+    def _replay(self, state: SharedState, scores: Array) -> tuple[Array, Array, Array, SharedState]:
+        radii, nominal, levels = np.empty(scores.shape), np.empty(len(scores)), np.empty(len(scores))
+        for t, row in enumerate(scores):
+            radii[t], levels[t] = self.radii(state), self.radius(state)
+            nominal[t] = self.score(state, row[None])[0]
+            state = self.update(state, row)
+        return radii, nominal, levels, state
+
+    def _radii(self, pools: tuple[ScorePool, ...], nominal: Array) -> tuple[Array, Array]:
+        """Radii (T, K) at nominal radii (T,), and whether any had to be limited (T,)."""
+        alphas = 1.0 - np.nan_to_num(nominal, nan=0.0, posinf=1.0, neginf=0.0)
+        limited = (nominal > 1.0 - 1.0 / GRID + GUARD) | (nominal < 1.0 / GRID - GUARD)
+        columns = []
+        for pool, part in zip(pools, self.shares, strict=True):
+            m = len(pool.scores)
+            rank = np.floor((m + 1) * (1.0 - GUARD - part * alphas)).astype(int)  # counted from 0
+            limited |= rank >= m
+            columns.append(pool.scores[np.clip(rank, 0, m - 1)])
+        return np.stack(columns, axis=-1), limited
+
+    def infinite_share(self, state: SharedState) -> float:
+        """Share of the steps so far at which a radius had to be limited."""
+        return max(share(state.limited, state.steps), float(self.rule.infinite_share(state.rule)))
+
+
+def nominal_level(radius: float) -> float:
+    """alpha_t of a nominal radius."""
+    return 1.0 - radius if math.isfinite(radius) else 0.0

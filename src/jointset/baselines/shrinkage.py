@@ -1,0 +1,77 @@
+"""Covariances of residuals: second moments, shrinkage to the diagonal, and the ridge of a singular one."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from jointset.contracts import Array
+
+RIDGE = 1e-6  # of the mean variance, added to a covariance that is not positive definite
+SMALLEST = 1e-10  # smallest eigenvalue of the correlations below which a covariance counts as singular
+
+
+def second_moment(residuals: Array, *, ddof: int = 1) -> Array:
+    """E'E / (n - ddof) (N, N) of residuals (n, N); they are not centred."""
+    return gram(residuals) / max(len(residuals) - ddof, 1)
+
+
+def gram(rows: Array) -> Array:
+    """E'E (N, N) of rows (n, N), half the work of a product: it is symmetric."""
+    from scipy.linalg.blas import dsyrk  # here, so that importing jointset stays fast
+
+    if not len(rows):
+        return np.zeros((rows.shape[1], rows.shape[1]))
+    lower = dsyrk(1.0, np.ascontiguousarray(rows, dtype=float).T, lower=1)
+    whole = lower + lower.T
+    whole[np.diag_indices_from(whole)] *= 0.5
+    return whole
+
+
+def to_diagonal(covariance: Array, weight: float) -> Array:
+    """(1 - weight) S + weight diag S, of one matrix or a stack (..., N, N).
+
+    >>> to_diagonal(np.array([[2.0, 1.0], [1.0, 2.0]]), 0.5)
+    array([[2. , 0.5],
+           [0.5, 2. ]])
+    """
+    n = covariance.shape[-1]
+    shrunk = (1.0 - weight) * covariance
+    shrunk[..., np.arange(n), np.arange(n)] = covariance[..., np.arange(n), np.arange(n)]
+    return shrunk
+
+
+def schaefer_strimmer(residuals: Array) -> Array:
+    """Shrinkage to the diagonal with the weight that minimises the expected squared error, estimated from the data.
+
+    weight = sum_{i != j} Var(s_ij) / sum_{i != j} s_ij^2, in [0, 1], with Var(s_ij) = n / (n - 1)^3 sum_t (w_tij -
+    mean w_ij)^2 and w_tij = e_ti e_tj (Schaefer and Strimmer 2005, target D). Residuals (n, N) are centred already.
+    """
+    rows = len(residuals)
+    covariance = second_moment(residuals)
+    products = residuals.T @ residuals / rows  # mean of w_ij
+    squares = (residuals**2).T @ residuals**2  # sum of w_ij^2
+    spread = rows / (rows - 1) ** 3 * (squares - rows * products**2)
+    off = ~np.eye(len(covariance), dtype=bool)
+    strength = float((covariance[off] ** 2).sum())
+    weight = float(np.clip(spread[off].sum() / strength, 0.0, 1.0)) if strength > 0 else 0.0
+    return to_diagonal(covariance, weight)
+
+
+def positive_definite(covariance: Array, name: str) -> Array:
+    """The covariance, with RIDGE times the mean variance on its diagonal where it is singular (and a warning).
+
+    Two sensors with the same readings, or fewer rows than sensors, make a covariance singular. Its set would be flat:
+    of volume zero, and missed by the smallest new difference between the two.
+    """
+    scale = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
+    if np.linalg.eigvalsh(covariance / np.outer(scale, scale))[0] > SMALLEST:
+        return covariance
+    ridge = RIDGE * float(np.mean(np.diag(covariance)))
+    warnings.warn(
+        f"{name}: the covariance of the residuals is singular (duplicate sensors, or too few rows): "
+        f"a ridge of {ridge:.3g} was added to its diagonal",
+        stacklevel=2,
+    )
+    return covariance + ridge * np.eye(len(covariance))

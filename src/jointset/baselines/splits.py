@@ -1,0 +1,110 @@
+"""How residuals are split into orthogonal components: factors, groups of sensors, graph frequencies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jointset.baselines.residual_filter import Pilot
+from jointset.baselines.shrinkage import positive_definite, second_moment
+from jointset.communities import Groups, _bottom_eigenvectors, from_labels, k_means, louvain
+from jointset.contracts import Array
+from jointset.errors import InputError, require
+from jointset.graph import normalized_shift, symmetrize
+from jointset.storage import storable
+
+Part = tuple[Array, Array, float]  # basis (N, d), covariance (d, d), share of the miss rate
+
+
+@storable
+@dataclass(frozen=True)
+class ResidualSplit:
+    """A split by name: `factor`, `group`, `spectral`, `group-factor`; `rest` adds what factors leave over.
+
+    grouping: `louvain` (resolution 1), or `spectral` with `groups` groups and the seed · rank, theta: factors, and
+    their share of the miss rate · cuts: quantiles of the graph frequencies between bands · floor: smallest residual sd.
+    """
+
+    kind: str
+    rest: bool = True
+    rank: int = 4
+    theta: float = 0.5
+    grouping: str = "louvain"
+    groups: int = 4
+    seed: int = 0
+    cuts: tuple[float, ...] = (0.33, 0.67)
+    floor: float = 1e-3
+
+
+def split_residuals(split: ResidualSplit, pilot: Pilot) -> list[Part]:
+    """The components of a split."""
+    n = pilot.residuals.shape[1]
+    if split.kind == "factor":
+        return _factor(split, pilot, np.arange(n), 1.0)
+    if split.kind == "spectral":
+        return _bands(split, pilot)
+    groups = groups_of(split, pilot)
+    share = 1.0 / len(groups)
+    if split.kind == "group":
+        return [_part(np.eye(n)[:, list(group)], share, pilot) for group in groups]
+    return [part for group in groups for part in _factor(split, pilot, np.array(group), share)]
+
+
+def groups_of(split: ResidualSplit, pilot: Pilot) -> Groups:
+    """The groups of sensors that the graph holds together."""
+    adjacency = _graph(pilot)
+    return louvain(adjacency) if split.grouping == "louvain" else table_groups(adjacency, split.groups, split.seed)
+
+
+def table_groups(adjacency: Array, k: int, seed: int) -> Groups:
+    """Spectral groups by one k-means++ search seeded with the run's seed (`spectral_groups` keeps the best of ten)."""
+    if k >= len(adjacency):
+        return tuple((i,) for i in range(len(adjacency)))
+    A = symmetrize(adjacency)
+    np.fill_diagonal(A, 0.0)
+    rows = _bottom_eigenvectors(A, k)
+    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return from_labels(k_means(rows, k, np.random.default_rng(seed), starts=1))
+
+
+def _graph(pilot: Pilot) -> Array:
+    if pilot.adjacency is None:
+        raise InputError(f"{pilot.name} needs a graph: give an adjacency with the readings")
+    return np.asarray(pilot.adjacency)
+
+
+def _part(basis: Array, share: float, pilot: Pilot) -> Part:
+    inside = pilot.residuals @ basis
+    require(
+        len(inside) > basis.shape[1],
+        f"{pilot.name}: a covariance of {basis.shape[1]} directions needs more rows without gaps than {len(inside)}",
+    )
+    return basis, positive_definite(second_moment(inside), pilot.name), share
+
+
+def _factor(split: ResidualSplit, pilot: Pilot, group: Array, share: float) -> list[Part]:
+    """Leading right singular vectors of a group's residuals, at least one fewer than it has sensors, and the rest."""
+    n = pilot.residuals.shape[1]
+    rank = max(1, min(split.rank, len(group) - 1))
+    moment = second_moment(pilot.residuals[:, group])
+    vectors = np.linalg.eigh(moment)[1][:, ::-1]  # right singular vectors, the largest first
+    whole = np.zeros((n, len(group)))
+    whole[group] = vectors
+    if len(group) == rank:  # a single sensor has no rest
+        return [_part(whole, share, pilot)]
+    if not split.rest:
+        return [_part(whole[:, :rank], share, pilot)]
+    return [
+        _part(whole[:, :rank], share * split.theta, pilot),
+        _part(whole[:, rank:], share * (1.0 - split.theta), pilot),
+    ]
+
+
+def _bands(split: ResidualSplit, pilot: Pilot) -> list[Part]:
+    """Bands of the Laplacian I - A~ between quantiles of its eigenvalues, low frequencies first."""
+    shift = normalized_shift(_graph(pilot))
+    frequencies, basis = np.linalg.eigh(np.eye(len(shift)) - shift)
+    band = np.searchsorted(np.quantile(frequencies, split.cuts), frequencies)
+    parts = [basis[:, band == b] for b in np.unique(band)]
+    return [_part(part, 1.0 / len(parts), pilot) for part in parts]

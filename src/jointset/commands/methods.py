@@ -1,0 +1,32 @@
+"""`jointset methods`: the catalogue of rows."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from jointset.terminal import show_json
+
+WIDTH = 170  # a row of the catalogue fits on a line
+
+
+def methods_command(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object a method.")] = False,
+) -> None:
+    """List every method: its name here and in the paper, its mean, its covariance, and what it needs."""
+    from jointset.baselines.catalogue import CATALOGUE
+
+    if as_json:
+        show_json([entry._asdict() for entry in CATALOGUE])
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("method", "in the paper", "mean", "covariance", "tuned", "adaptive", "needs", "reference"):
+        table.add_column(column, overflow="fold")
+    for entry in CATALOGUE:
+        table.add_row(*(part or "-" for part in entry))
+    Console(markup=False, highlight=False, width=max(WIDTH, Console().width)).print(table)
+    typer.echo("Rows with one radius take a geometry, all but the published ones a wrap:")
+    typer.echo("METHOD[:ellipsoid|box][+aci|agaci|dtaci|pid], as in ewma:box+aci.")

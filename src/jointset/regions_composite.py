@@ -1,0 +1,133 @@
+"""Regions with several radii: products of ellipsoids in rotated coordinates, and factor ellipsoids with a box.
+
+Both are {y : every component score of the residual e = (y - m) / unit is at most its radius}.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jointset.contracts import Array
+from jointset.regions import _Sizes, unit_ball_log_volume
+
+
+@dataclass(frozen=True)
+class ComponentRegion(_Sizes):
+    """{y : score_j(y) <= radius_j for all components j}, batched over time.
+
+    law: centre and units · structure: the components (`jointset.baselines.components`) · radii (..., K).
+
+    The half-width on sensor i is the sum of the components' support functions there: exact for the orthogonal
+    product, which is the Minkowski sum of its components, and the printed width of the factor + box set, whose members
+    it bounds.
+    """
+
+    law: Any
+    structure: Any
+    radii: Array
+
+    @property
+    def center(self) -> Array:  # type: ignore[override]
+        """Mean of the law."""
+        return self.law.mean
+
+    @cached_property
+    def half_width(self) -> Array:  # type: ignore[override]
+        """sum_j h_ij(radius_j) (..., N)."""
+        return self.structure.half_width(np.maximum(self.radii, 0.0)) * self.law.unit
+
+    def contains(self, y: Array) -> Array:
+        """Whether every component score is within its radius; False where nothing is observed."""
+        return np.all(self.law.scores(y) <= self.radii, axis=-1)[()]
+
+    @property
+    def log_volume(self) -> Array:
+        """(1/N) log Vol: the components span orthogonal subspaces, so their volumes multiply."""
+        with np.errstate(divide="ignore"):  # a radius of 0 has volume 0
+            total = self.structure.log_volume(np.maximum(self.radii, 0.0))
+        return total / self.law.mean.shape[-1] + np.log(self.law.unit).mean()
+
+    def __getitem__(self, index: Any) -> ComponentRegion:
+        radii = self.radii if np.ndim(self.radii) == 1 else np.asarray(self.radii)[index]
+        return ComponentRegion(self.law[index], self.structure, radii)
+
+
+def ellipsoid_log_volume(dimension: int, log_det: float, radius: Array) -> Array:
+    """log Vol {x : x' S^-1 x <= radius} (...), radius on the squared scale."""
+    if dimension == 0:
+        return np.zeros(np.shape(radius))
+    return unit_ball_log_volume(dimension) + 0.5 * dimension * np.log(radius) + 0.5 * log_det
+
+
+def box_section_log_volume(half_widths: Array, basis: Array) -> float:
+    """log of the volume of {x : |x_i| <= h_i, B'x = 0} in its own dimension d = n - r, B (n, r) orthonormal.
+
+    d = 1 is a segment and d = 2, 3 a polytope with few corners: exact. In higher dimensions the volume is
+    prod 2 h_i times the density at 0 of B'X for X uniform in the box, an integral over r frequencies,
+
+        (2 pi)^-r int prod_i sinc(h_i (B xi)_i) d xi,
+
+    taken over a fixed low-discrepancy sequence: accurate to about 1e-3 of the volume, that is 1e-3 / N of a
+    log-volume per sensor.
+
+    >>> basis = np.array([[1.0], [1.0]]) / np.sqrt(2.0)
+    >>> round(float(np.exp(box_section_log_volume(np.ones(2), basis))), 6)  # the other diagonal of the square
+    2.828427
+    """
+    n, r = basis.shape
+    if r == n:
+        return 0.0
+    if r == 0:
+        return float(np.log(2.0 * half_widths).sum())
+    if n - r <= 3:
+        return _corner_volume(half_widths, basis)
+    return _fourier_volume(half_widths, basis)
+
+
+def _corner_volume(half_widths: Array, basis: Array) -> float:
+    """Exact, from the corners of the section in coordinates of its subspace."""
+    full, _ = np.linalg.qr(basis, mode="complete")
+    rest = full[:, basis.shape[1] :]  # x = rest g
+    if rest.shape[1] == 1:
+        reach = np.abs(rest[:, 0])
+        return float(np.log(2.0 * (half_widths[reach > 0] / reach[reach > 0]).min()))
+    from scipy.spatial import ConvexHull, HalfspaceIntersection
+
+    kept = np.linalg.norm(rest, axis=1) > 1e-12
+    scale = float(np.median(half_widths))
+    sides, ends = rest[kept], half_widths[kept, None] / scale
+    halves = np.concatenate([np.hstack([sides, -ends]), np.hstack([-sides, -ends])])
+    corners = HalfspaceIntersection(halves, np.zeros(rest.shape[1])).intersections
+    return float(np.log(ConvexHull(corners, qhull_options="QJ").volume) + rest.shape[1] * np.log(scale))
+
+
+def _fourier_volume(half_widths: Array, basis: Array, points: int = 2**15) -> float:
+    """By importance sampling from a multivariate Student law matched to the Gaussian approximation."""
+    from scipy.special import gammaln
+    from scipy.stats import chi2, norm, qmc
+
+    r, freedom = basis.shape[1], 4.0
+    spread = (basis.T * half_widths**2 / 3.0) @ basis  # covariance of B'X
+    root = np.linalg.cholesky(np.linalg.inv(spread))
+    uniform = qmc.Sobol(r + 1, seed=0).random(points)
+    normal = norm.ppf(np.clip(uniform[:, :r], 1e-12, 1 - 1e-12))
+    stretch = np.sqrt(freedom / chi2.ppf(np.clip(uniform[:, r], 1e-12, 1.0), freedom))
+    draws = normal * stretch[:, None]
+    log_density = (
+        gammaln((freedom + r) / 2)
+        - gammaln(freedom / 2)
+        - 0.5 * r * np.log(freedom * np.pi)
+        - 0.5 * (freedom + r) * np.log1p((draws**2).sum(axis=1) / freedom)
+        - np.log(np.diag(root)).sum()
+    )
+    angles = (draws @ root.T @ basis.T) * half_widths
+    wave = np.sinc(angles / np.pi).prod(axis=1)
+    density = float(np.mean(wave * np.exp(-log_density))) / (2.0 * np.pi) ** r
+    return float(np.log(2.0 * half_widths).sum() + np.log(density))
+
+
+__all__ = ["ComponentRegion", "box_section_log_volume", "ellipsoid_log_volume"]

@@ -1,0 +1,105 @@
+"""Covariances that move: rank-one updates against the literal recursions, shrinkage against its definition."""
+
+import numpy as np
+import pytest
+
+from jointset.baselines.conditional import Local
+from jointset.baselines.residual_filter import Pilot
+from jointset.baselines.shapes import EWMA, Rolling
+from jointset.baselines.shrinkage import schaefer_strimmer, second_moment, to_diagonal
+
+
+@pytest.fixture(scope="module")
+def residuals():
+    rng = np.random.default_rng(0)
+    E = rng.normal(size=(900, 12)) @ rng.normal(size=(12, 12))
+    E[500:520] += 30.0 * rng.normal(size=(20, 1))  # an outage: all sensors jump together
+    E[[410, 455, 700], 3] = np.nan
+    return E
+
+
+def pilot(E, means=None):
+    return Pilot(E, E if means is None else means, None, None, None, "test")
+
+
+def literal(E, start, step, matrix):
+    """Scores, variances and log-determinants with a factorisation a step."""
+    state, out = start, []
+    for e in E:
+        S = matrix(state)
+        whole = not np.isnan(e).any()
+        out.append((e @ np.linalg.solve(S, e) if whole else np.nan, np.diag(S), np.linalg.slogdet(S)[1]))
+        state = step(state, e) if whole else state
+    scores, variances, log_dets = zip(*out, strict=True)
+    return np.array(scores), np.array(variances), np.array(log_dets)
+
+
+def compare(law, E, expected, rtol):
+    scores, variances, log_dets = expected
+    whole = ~np.isnan(scores)
+    np.testing.assert_allclose(law.mahalanobis(E)[whole], scores[whole], rtol=rtol)
+    np.testing.assert_allclose(law.variance, variances, rtol=rtol)
+    np.testing.assert_allclose(law.log_det, log_dets, atol=max(rtol, 1e-9) * 12)
+
+
+@pytest.mark.parametrize("refresh", [1, 7, 128])
+def test_ewma_is_its_recursion(residuals, refresh):
+    shape = EWMA(half_life=50, jitter=0.0, refresh=refresh).fit(pilot(residuals[:400]))
+    w, S = shape.decay, to_diagonal(second_moment(residuals[:400]), 0.05)
+    for e in residuals[:400]:
+        S = w * S + (1 - w) * np.outer(e, e)
+    E = residuals[400:]
+    law, _ = shape.run(E, np.zeros(E.shape), None, shape.start())
+    expected = literal(E, S, lambda S, e: w * S + (1 - w) * np.outer(e, e), lambda S: S)
+    compare(law, E, expected, 1e-8)
+
+
+def test_rolling_is_its_window_at_refresh_one(residuals):
+    shape = Rolling(window=60, jitter=0.0, refresh=1).fit(pilot(residuals[:400]))
+    E = residuals[400:]
+    law, _ = shape.run(E, np.zeros(E.shape), None, shape.start())
+    expected = literal(
+        E,
+        residuals[340:400],
+        lambda window, e: np.vstack([window[1:], e]),
+        lambda window: to_diagonal(window.T @ window / 60, 0.05),
+    )
+    compare(law, E, expected, 1e-8)
+
+
+def test_rolling_holds_its_target_between_refreshes(residuals):
+    """Updates and downdates are exact; only the diagonal target is as old as the last factorisation."""
+    E = residuals[400:][~np.isnan(residuals[400:]).any(axis=1)]
+    shape = Rolling(window=60, jitter=0.0, refresh=20).fit(pilot(residuals[:400]))
+    law, _ = shape.run(E, np.zeros(E.shape), None, shape.start())
+    windows = np.vstack([residuals[340:400], E])
+    out = []
+    for t, e in enumerate(E):
+        C = windows[t : t + 60].T @ windows[t : t + 60] / 60
+        old = windows[t - t % 20 :][:60]
+        S = 0.95 * C + 0.05 * np.diag((old**2).mean(axis=0))
+        out.append((e @ np.linalg.solve(S, e), np.diag(S), np.linalg.slogdet(S)[1]))
+    compare(law, E, tuple(map(np.array, zip(*out, strict=True))), 1e-8)
+
+
+def test_local_uses_the_nearest_moments():
+    rng = np.random.default_rng(2)
+    means, E = rng.normal(size=(300, 4)), rng.normal(size=(300, 4))
+    shape = Local(k=20).fit(pilot(E, means))
+    query = rng.normal(size=(5, 4))
+    law, _ = shape.run(np.zeros((5, 4)), query, None, ())
+    for t in range(5):
+        near = np.argsort(((means - query[t]) ** 2).sum(axis=1))[:20]
+        expected = to_diagonal(E[near].T @ E[near] / 20, 0.05) + shape.floor * np.eye(4)
+        np.testing.assert_allclose(law.covariance.matrix[t], expected, rtol=1e-12)
+
+
+def test_schaefer_strimmer_weight_is_the_literal_one():
+    E = np.random.default_rng(3).normal(size=(40, 5)) @ np.random.default_rng(4).normal(size=(5, 5))
+    E -= E.mean(axis=0)
+    S, n = second_moment(E), len(E)
+    products = E[:, :, None] * E[:, None, :]
+    spread = n / (n - 1) ** 3 * ((products - products.mean(axis=0)) ** 2).sum(axis=0)
+    off = ~np.eye(5, dtype=bool)
+    weight = spread[off].sum() / (S[off] ** 2).sum()
+    np.testing.assert_allclose(schaefer_strimmer(E), to_diagonal(S, weight))

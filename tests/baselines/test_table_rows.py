@@ -1,0 +1,33 @@
+"""The authors' printed runs on METR-LA-20, ten seeds: the deterministic rows of protocol `table`."""
+
+import numpy as np
+import pytest
+
+from jointset.baselines.rows import run_row
+from jointset.datasets.cells import cell
+
+PRINTED = {  # mean width_full and joint coverage over seeds 0-9
+    "static": (4.180, 0.904),
+    "factor": (4.286, 0.915),
+    "group+agaci": (3.457, 0.901),
+    "per-group-factor+aci": (4.024, 0.900),
+    "ewma": (4.487, 0.903),
+    "rolling": (4.571, 0.897),
+    "kalman": (5.086, 0.884),
+}
+
+
+@pytest.fixture(scope="module")
+def cells(real_data):
+    real_data("metr-la.npz")
+    return [cell("metr-la-20", "table", seed) for seed in range(10)]
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_row_lands_on_the_printed_one(name, cells):
+    runs = [run_row(name, one) for one in cells]
+    width, joint = PRINTED[name]
+    assert np.mean([run.width_full.mean() for run in runs]) == pytest.approx(width, rel=0.01)
+    assert np.mean([run.joint for run in runs]) == pytest.approx(joint, abs=0.005)
+    for run in runs:  # Hadamard: no shape has more volume than the box around it
+        assert run.log_volume.mean() < np.log(2.0 * run.width.mean())
