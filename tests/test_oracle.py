@@ -33,7 +33,7 @@ def test_joint_coverage_lies_in_the_exact_band(runs):
     low, high = np.searchsorted(cdf, 0.001), np.searchsorted(cdf, 0.999)
     hits = sum(int(run.inside.sum()) for run in runs)
     assert low <= hits <= high
-    assert high - low < 0.03 * size  # the band is narrow enough to catch a radius that is one order statistic off
+    assert high - low < 0.03 * size  # three per cent of coverage: a biased radius does not fit in
 
 
 def test_squared_scores_are_chi_square(runs):

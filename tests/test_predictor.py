@@ -149,6 +149,38 @@ def test_warm_up_keeps_t0_to_n(blocks):
         assert predictor.n_calibration == len(calibration) - warmup + 1
 
 
+def test_a_refused_calibration_keeps_the_one_before(blocks):
+    predictor = JointPredictor(GraphLGSSM()).fit(blocks[0]).calibrate(blocks[1])
+    bounds = predictor.predict().bounds
+    with pytest.raises(InputError, match="too few"):
+        predictor.calibrate(blocks[1][:55])
+    np.testing.assert_array_equal(predictor.predict().bounds, bounds)
+
+
+def test_rows_seen_before_are_noticed(blocks):
+    predictor = JointPredictor(GraphLGSSM()).fit(blocks[0]).calibrate(blocks[1])
+    assert predictor.repeats(blocks[0]) and predictor.repeats(blocks[1]) and not predictor.repeats(blocks[2])
+    predictor.run(blocks[2][:10])
+    assert predictor.repeats(blocks[2])
+
+
+def test_fitting_again_tunes_again():
+    slow, quick = (generate_grssf("A", n=12, seed=s, length=1500).panel for s in (0, 1))
+    smooth = slow.with_values(np.cumsum(slow.values, axis=0))
+    predictor = JointPredictor(GraphLGSSM(tune=True)).fit(quick).fit(smooth)
+    fresh = JointPredictor(GraphLGSSM(tune=True)).fit(smooth)
+    assert (predictor.filter.rho, predictor.filter.sigma_r) == (fresh.filter.rho, fresh.filter.sigma_r)
+
+
+def test_boxes_calibrated_on_gaps_still_cover_complete_rows():
+    panel = generate_grssf("A", n=30, seed=0, length=6000).panel
+    values = panel.values[1000:5000].copy()
+    values[np.random.default_rng(0).random(values.shape) < 0.7] = np.nan
+    predictor = JointPredictor(GraphLGSSM(), MaxStudentised(), standardize=False)
+    predictor.fit(panel[:1000]).calibrate(panel[1000:5000].with_values(values))
+    assert predictor.run(panel[5000:], regions=False).joint > 0.87
+
+
 def test_a_refused_reading_leaves_the_state_alone(blocks):
     predictor = JointPredictor(GraphLGSSM()).fit(blocks[0]).calibrate(blocks[1])
     bounds = predictor.predict().bounds

@@ -227,6 +227,8 @@ def predict(
     if out is not None:
         output_file(out, TABLES)
     data = matched(Panel.read(panel, directed=True, layout=layout, time_column=time_column), predictor)
+    if hasattr(predictor, "repeats") and predictor.repeats(data):
+        note("these rows begin before the last row the model has seen: coverage on known rows flatters")
     with phases(len(data)) as started:
         run = predictor.run(data, regions=False, progress=lambda rows: started("predicting", rows))
     if out is not None:

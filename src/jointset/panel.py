@@ -181,6 +181,8 @@ class Panel:
 
     def require_varying(self) -> Self:
         """The panel itself, refused when a sensor is constant: its scale is zero and no law fits it."""
+        silent = [name for name, seen in zip(self.sensors, np.asarray(self.mask.any(axis=0)), strict=True) if not seen]
+        require(not silent, f"sensors without any reading in {self.T} steps: {some(silent)}; drop them with select")
         constant = self.constant_sensors()
         require(
             not constant, f"constant sensors (no change in {self.T} steps): {some(constant)}; drop them with select"

@@ -120,6 +120,7 @@ class JointPredictor:
         self.filter_state: Any = None  # set by calibrate, with the next two; advanced by update and run
         self.calibration_state: Any = None
         self.n_calibration = 0
+        self.last_time: int | None = None  # time stamp of the last row seen, where there are stamps
         self._pending: tuple[Any, float] | None = None  # law and radius of the next step
 
     @property
@@ -149,9 +150,9 @@ class JointPredictor:
     def calibrate(self, panel: Panel) -> JointPredictor:
         """Score a panel from a fresh filter state and set the radius; the state is then carried on."""
         values = self._values_of(panel)
-        self.filter_state, self.calibration_state, self._pending = self.filter.start(), None, None
-        scores = np.concatenate([self.score.score(law, rows) for law, rows in self._laws(values)])
-        scores = scores[self.warmup - 1 :]
+        laws = self._laws(values, self.filter.start())
+        parts = [(self.score.score(law, rows), after) for law, rows, after in laws]
+        scores = np.concatenate([part for part, _ in parts])[self.warmup - 1 :]
         scores = scores[~np.isnan(scores)]  # rows without any reading
         needed = minimum_scores(self.alpha)
         require(
@@ -160,6 +161,8 @@ class JointPredictor:
             f"alpha={self.alpha}: at least {needed} are needed; calibrate on more rows, or choose a larger alpha",
         )
         self.calibration_state, self.n_calibration = self.calibration.start(scores), len(scores)
+        self.filter_state, self._pending = parts[-1][1], None
+        self._saw(panel)
         return self
 
     # ------------------------------------------------------------------ one step at a time
@@ -173,9 +176,9 @@ class JointPredictor:
         y = self._reading(y)
         law, radius = self._ahead()
         score = float(self.score.score(law, y))
-        self.filter_state = self.filter.step(self.filter_state, (y - self.shift) / self.scale)
+        after = self.filter.step(self.filter_state, (y - self.shift) / self.scale)
         self.calibration_state = self.calibration.update(self.calibration_state, score)
-        self._pending = None
+        self.filter_state, self._pending = after, None
         return Outcome(score, radius, score <= radius, int(y.size - np.isnan(y).sum()))
 
     def contributions(self, y: Array) -> Array:
@@ -201,9 +204,11 @@ class JointPredictor:
         self._require_calibrated()
         values = self._values_of(panel)
         pieces = []
-        for law, rows in self._laws(values):
+        state, calibrated = self.filter_state, self.calibration_state
+        for law, rows, after in self._laws(values, state):
+            state = after
             scores = np.atleast_1d(self.score.score(law, rows))
-            radii, self.calibration_state = self.calibration.run(self.calibration_state, scores)
+            radii, calibrated = self.calibration.run(calibrated, scores)
             region = self.score.region(law, radii)
             piece = {
                 "mean": law.mean,
@@ -219,21 +224,31 @@ class JointPredictor:
             pieces.append((piece, law if regions else None))
             if progress is not None:
                 progress(len(rows))
-        self._pending = None
+        self.filter_state, self.calibration_state, self._pending = state, calibrated, None
+        self._saw(panel)
         columns = {key: np.concatenate([piece[key] for piece, _ in pieces]) for key in pieces[0][0]}
         whole = self.score.region(concatenate([law for _, law in pieces]), columns["radius"]) if regions else None
         share = self.infinite_share
         return Run(panel.sensors, panel.timestamps, values, infinite_share=share, regions=whole, **columns)
 
-    def _laws(self, values: Array) -> Iterator[tuple[Any, Array]]:
-        """Laws of consecutive blocks of rows, in the units of the data; advances the filter."""
+    def _laws(self, values: Array, state: Any) -> Iterator[tuple[Any, Array, Any]]:
+        """Laws of consecutive blocks of rows in the units of the data, those rows, and the state after them."""
         size = max(1, BLOCK // values.shape[1] ** 2)
         for start in range(0, max(len(values), 1), size):
             rows = values[start : start + size]
-            laws, self.filter_state = self.filter.run((rows - self.shift) / self.scale, self.filter_state)
-            yield laws.rescale(self.shift, self.scale), rows
+            laws, state = self.filter.run((rows - self.shift) / self.scale, state)
+            yield laws.rescale(self.shift, self.scale), rows, state
 
     # ------------------------------------------------------------------ checks
+
+    def _saw(self, panel: Panel) -> None:
+        if panel.timestamps is not None and len(panel):
+            self.last_time = int(panel.timestamps[-1])
+
+    def repeats(self, panel: Panel) -> bool:
+        """Whether a panel begins before the last row this predictor has seen: its coverage would flatter."""
+        stamps = panel.timestamps
+        return self.last_time is not None and stamps is not None and len(panel) > 0 and stamps[0] <= self.last_time
 
     def _values_of(self, panel: Panel) -> Array:
         require(bool(self.sensors), "the predictor is not fitted: call fit(panel) first")
@@ -285,6 +300,7 @@ STORED = (
     "filter_state",
     "calibration_state",
     "n_calibration",
+    "last_time",
 )
 
 

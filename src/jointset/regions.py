@@ -48,10 +48,24 @@ def mahalanobis_score(law: Law, y: Array) -> Array:
 
 
 def studentised_score(law: Law, y: Array) -> Array:
-    """max_i |y_i - m_i| / sd_i (...) over the observed sensors; NaN where nothing is observed."""
+    """max_i |y_i - m_i| / sd_i (...), put on the scale of all N sensors where only k of them are observed.
+
+    The largest of k is smaller than the largest of N. The map is the one between independent normals: the tail
+    1 - G(x)^k of the largest of k, G(x) = P(|Z| <= x), becomes that of the largest of N. NaN where nothing is observed.
+    """
     ratio = np.abs(np.asarray(y, dtype=float) - law.mean) / np.sqrt(law.variance)
-    unseen = np.isnan(ratio).all(-1)
-    return np.where(unseen, np.nan, np.where(np.isnan(ratio), -np.inf, ratio).max(-1))[()]
+    missing = np.isnan(ratio)
+    if not missing.any():
+        return ratio.max(-1)
+    from scipy.special import ndtr, ndtri  # here, so that importing jointset stays fast
+
+    largest = np.where(missing, -np.inf, ratio).max(-1)
+    n = missing.shape[-1]
+    k = n - missing.sum(-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tail = -np.expm1(k / n * np.log1p(-2.0 * ndtr(-largest)))  # 1 - G^(k/n), exact for small tails
+        full = np.where(largest < 30.0, -ndtri(0.5 * tail), largest)  # beyond 30 sd the tail is below all numbers
+    return np.where(k == 0, np.nan, np.where(k == n, largest, np.maximum(full, largest)))[()]
 
 
 class _Sizes:

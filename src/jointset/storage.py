@@ -144,5 +144,5 @@ def load_folder(path: str | Path, names: Iterable[str]) -> dict[str, Any]:
         raise InputError(f"{damaged}: {error}") from None
     except SafetensorError as error:
         raise InputError(f"{damaged}: arrays.safetensors cannot be read ({error}); fit the model again") from None
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{damaged}: model.json does not fit this version ({error}); fit the model again") from None

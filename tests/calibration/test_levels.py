@@ -17,10 +17,18 @@ scores_lists = st.lists(st.floats(0, 100) | st.just(math.inf), max_size=30)
 @given(scores_lists, st.floats(0, 110) | st.just(math.inf))
 def test_beta_is_the_largest_level_that_holds_the_score(calibration, score):
     pool = start_pool(np.array(calibration), "frozen", 0)
-    beta = DtACI()._beta(pool, score)
+    beta = DtACI(clip=None)._beta(pool, score)
     assert score <= score_quantile(pool.scores, beta - 1e-9)
     if beta < 0.999:  # at a level of 1 the set is empty for every score
         assert score > score_quantile(pool.scores, beta + 1e-9)
+
+
+def test_a_score_above_a_clipped_pool_is_a_miss_at_every_level():
+    rule = DtACI()
+    state = rule.start(np.arange(100.0))
+    radii, state = rule.run(state, np.full(2000, 1e6))
+    assert radii.max() <= 99.0
+    assert rule.infinite_share(state) > 0.9
 
 
 @given(st.lists(st.floats(0, 100), min_size=2, max_size=30), st.floats(0, 110))

@@ -68,7 +68,7 @@ def test_with_a_graph_news_travels_one_hop_at_first(small):
 
 
 def test_several_seeds_at_once(small):
-    filters = GNF(steps=30).fit_seeds(small, 3)
+    filters = GNF(steps=30).fit(small, seeds=3)
     assert [f.seed for f in filters] == [0, 1, 2]
     alone = GNF(steps=30, seed=1).fit(small)
     np.testing.assert_allclose(filters[1].weights.head_weight, alone.weights.head_weight, rtol=1e-4, atol=1e-5)
@@ -105,6 +105,9 @@ def test_the_variance_never_falls_below_its_floor(small):
         (lambda p: GNF(recipe="sharp"), "choose one of paper, fast$"),
         (lambda p: GNF(node=True, recipe="slow"), "choose one of paper, fast, sharp"),
         (lambda p: GNF(recipe="slow"), "choose one of paper, fast$"),
+        (lambda p: GNF(seed=-1), "seed must be a whole number >= 0"),
+        (lambda p: GNF(steps=0), "steps must be 1 or more"),
+        (lambda p: GNF(steps=60).fit(p.with_values(1e30 * p.values)), "not finite from the first steps on"),
         (lambda p: GNF(rank=-1), "rank must be 0 or more"),
         (lambda p: GNF(width=0), "width must be 1 or more"),
         (lambda p: GNF(device="quantum").fit(p), "device"),

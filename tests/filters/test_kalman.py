@@ -83,7 +83,7 @@ def test_noise_from_the_data_matches_the_realised_innovations(network):
 def test_tuning_picks_the_best_pair_of_the_grid_on_the_validation_tail():
     panel = generate_grssf("A", n=12, seed=0, length=1500).panel
     tuned = GraphLGSSM(tune=True).fit(panel)
-    assert tuned.rho in RHO_GRID and tuned.obs_noise_frac in NOISE_GRID and not tuned.tune
+    assert tuned.rho in RHO_GRID and tuned.obs_noise_frac in NOISE_GRID and tuned.tune
 
     def validation_nll(rho, frac):
         f = GraphLGSSM(rho=rho, obs_noise_frac=frac).fit(panel[:1200])

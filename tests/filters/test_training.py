@@ -74,6 +74,17 @@ def test_likelihood_equals_torch_dense_and_the_shared_algebra(rank):
     torch.testing.assert_close(low_rank_nll(e, d, L), lowrank.nll(e, 1 / d, L))
 
 
+def test_the_float32_likelihood_does_not_cancel_at_the_floor():
+    """With d at its floor and a strong factor, value and algebra in float32 stay near float64."""
+    rng = np.random.default_rng(0)
+    L = 10 * rng.normal(size=(200, 20, 4))
+    e = (L @ rng.normal(size=(200, 4, 1)))[..., 0] + 0.01 * rng.normal(size=(200, 20))
+    d = np.full((200, 20), 1e-4)
+    exact = low_rank_nll(*(torch.tensor(x) for x in (e, d, L)))
+    single = low_rank_nll(*(torch.tensor(x, dtype=torch.float32) for x in (e, d, L)))
+    assert float((single - exact).abs().max()) < 2.0  # nats; the cancelling form is wrong by tens
+
+
 def test_recurrence_equals_the_cell_step_by_step_with_its_gradients():
     gen = torch.Generator().manual_seed(0)
     gates = torch.randn(2, 5, 3, 12, dtype=torch.double, generator=gen, requires_grad=True)
@@ -166,6 +177,9 @@ def test_a_checkpoint_of_another_run_is_refused(model, series, tmp_path):
         train(model, series, RECIPE, [0], checkpoint=path, checkpoint_every=50, progress=kill)
     with pytest.raises(InputError, match="another run"):
         train(model, series, RECIPE, [1], checkpoint=path)
+    other = type(model)(N, 2, 8, np.eye(N))
+    with pytest.raises(InputError, match="another run"):
+        train(other, series, RECIPE, [0], checkpoint=path)
     path.write_bytes(b"rubbish")
     with pytest.raises(InputError, match="cannot be read"):
         train(model, series, RECIPE, [0], checkpoint=path)

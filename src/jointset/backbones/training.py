@@ -26,6 +26,10 @@ class SquaredError:
         self.backbone, self.n = backbone, n
         self.live: Any = None  # the engine's weights: the same tensors throughout a run
 
+    def identity(self) -> str:
+        """The backbone with its settings."""
+        return repr(self.backbone)
+
     def initial(self, rng: np.random.Generator) -> Any:
         """Fresh weights of one seed."""
         return self.backbone.initial_weights(self.n, rng)

@@ -77,15 +77,15 @@ class RowPredictor(JointPredictor):
         """Let the mean start afresh with the next row, as at the start of a block; shape and radius go on."""
         self.filter_state, self._pending = self.filter.restart(self.filter_state), None
 
-    def _laws(self, values: Array) -> Iterator[tuple[Any, Array]]:
+    def _laws(self, values: Array, state: Any) -> Iterator[tuple[Any, Array, Any]]:
         size = max(1, BLOCK // values.shape[1] ** 2)  # steps with a matrix each
         if not isinstance(self.filter.shape, Local):  # all others hold none
             size = max(size, ROWS_AT_ONCE, len(values) * hasattr(self.filter.shape, "scores"))
         for start in range(0, max(len(values), 1), size):
             rows = values[start : start + size]
             times = None if self._times is None else self._times[start : start + size]
-            laws, self.filter_state = self.filter.run((rows - self.shift) / self.scale, self.filter_state, times)
-            yield laws.rescale(self.shift, self.scale), rows
+            laws, state = self.filter.run((rows - self.shift) / self.scale, state, times)
+            yield laws.rescale(self.shift, self.scale), rows, state
 
 
 class ComponentPredictor(RowPredictor):
@@ -111,8 +111,8 @@ class ComponentPredictor(RowPredictor):
         """Score a panel from a fresh state and keep the scores of every component."""
         values = self._values_of(panel)
         self._times = None
-        self.filter_state, self.calibration_state, self._pending = self.filter.start(), None, None
-        scores = np.concatenate([law.scores(rows) for law, rows in self._laws(values)])[self.warmup - 1 :]
+        parts = [(law.scores(rows), after) for law, rows, after in self._laws(values, self.filter.start())]
+        scores = np.concatenate([part for part, _ in parts])[self.warmup - 1 :]
         scores = scores[~np.isnan(scores).any(axis=1)]
         needed, k = self.calibration.needed, len(self.calibration.shares)
         require(
@@ -121,6 +121,8 @@ class ComponentPredictor(RowPredictor):
             f"too few for alpha={self.alpha} shared by {k} components: at least {needed} are needed",
         )
         self.calibration_state, self.n_calibration = self.calibration.start(scores), len(scores)
+        self.filter_state, self._pending = parts[-1][1], None
+        self._saw(panel)
         return self
 
     def predict(self) -> Any:
@@ -134,21 +136,23 @@ class ComponentPredictor(RowPredictor):
         scores = law.scores(y)
         nominal = float(self.calibration.score(self.calibration_state, scores[None])[0])
         inside = bool(np.all(scores <= self.calibration.radii(self.calibration_state)))
-        self.filter_state = self.filter.step(self.filter_state, (y - self.shift) / self.scale)
+        after = self.filter.step(self.filter_state, (y - self.shift) / self.scale)
         self.calibration_state = self.calibration.update(self.calibration_state, scores)
-        self._pending = None
+        self.filter_state, self._pending = after, None
         return Outcome(nominal, radius, inside, int(y.size - np.isnan(y).sum()))
 
     def run(self, panel: Panel, *, regions: bool = True, progress: Callable[[int], None] | None = None) -> Run:
         """Predict and update through a whole panel; regions cost no memory here and are always kept."""
         self._require_calibrated()
         values = self._values_of(panel)
-        self._times, self._pending = None, None
-        blocks = list(self._laws(values))
-        law = replace(blocks[0][0], mean=np.concatenate([law.mean for law, _ in blocks]))
+        self._times = None
+        blocks = list(self._laws(values, self.filter_state))
+        law = replace(blocks[0][0], mean=np.concatenate([law.mean for law, _, _ in blocks]))
         scores = law.scores(values)
         radii, nominal, levels, self.calibration_state = self.calibration.run(self.calibration_state, scores)
         region = self.score.region(law, radii)
+        self.filter_state, self._pending = blocks[-1][2], None
+        self._saw(panel)
         if progress is not None:
             progress(len(values))
         lower, upper = region.bounds

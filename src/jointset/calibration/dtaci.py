@@ -130,8 +130,11 @@ class DtACI:
         """Largest level at which the score is inside."""
         if self.quantile != "conformal":
             return self._bisect(pool, score)
+        below = int(pool.scores.searchsorted(score))
+        if self.clip is not None and below == len(pool.scores) > 0:
+            return 0.0  # a clipped radius never passes the largest score: outside at every level above zero
         # The score is inside while the index of the radius, (m + 1)(1 - level), is at least the scores below it.
-        return 1.0 - GUARD - int(pool.scores.searchsorted(score)) / (len(pool.scores) + 1)
+        return 1.0 - GUARD - below / (len(pool.scores) + 1)
 
     def _bisect(self, pool: ScorePool, score: float) -> float:
         low, high = 0.0, 1.0

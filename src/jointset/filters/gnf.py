@@ -74,6 +74,8 @@ class GNF:
     sensors: int = 0
 
     def __post_init__(self) -> None:
+        require(self.seed >= 0, f"the seed must be a whole number >= 0, got {self.seed}")
+        require(self.steps is None or self.steps >= 1, f"steps must be 1 or more, got {self.steps}")
         require(self.rank >= 0, f"rank must be 0 or more, got {self.rank}")
         require(self.width >= 1, f"width must be 1 or more, got {self.width}")
         cell = "node" if self.node else "pooled"
@@ -82,8 +84,17 @@ class GNF:
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, panel: Panel, *, progress: Progress | None = None, checkpoint: str | Path | None = None) -> GNF:
-        """A trained copy."""
+    def fit(
+        self,
+        panel: Panel,
+        seeds: int | list[int] | None = None,
+        *,
+        progress: Progress | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Any:
+        """A trained copy; with `seeds` a list of them, as `fit_seeds`."""
+        if seeds is not None:
+            return self.fit_seeds(panel, seeds, progress=progress, checkpoint=checkpoint)
         return self.fit_seeds(panel, [self.seed], progress=progress, checkpoint=checkpoint)[0]
 
     def fit_seeds(
@@ -98,6 +109,11 @@ class GNF:
         seeds = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
         trained = self._train(panel, seeds, progress, checkpoint)
         for seed, step in trained.stopped.items():
+            require(
+                bool(np.isfinite(trained.losses[0, seeds.index(seed)])),
+                f"the loss of seed {seed} was not finite from the first steps on: standardise the readings, "
+                "or look for extreme values among them",
+            )
             warnings.warn(
                 f"training of seed {seed} stopped before step {step}: the loss was not finite; "
                 "the last good weights are kept",

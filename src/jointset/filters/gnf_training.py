@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,11 @@ class _Model:
     def __init__(self, n: int, rank: int, width: int, shift: Array | None) -> None:
         self.n, self.rank, self.width, self.shift = n, rank, width, shift
         self._placed: dict[tuple[torch.device, torch.dtype], torch.Tensor] = {}
+
+    def identity(self) -> str:
+        """Kind of cell and graph."""
+        graph = b"" if self.shift is None else np.ascontiguousarray(self.shift).tobytes()
+        return f"{type(self).__name__} {hashlib.sha256(graph).hexdigest()}"
 
     def zero_state(self, seeds: int, batch: int) -> torch.Tensor:
         """Hidden state before the first row (S, B, h)."""

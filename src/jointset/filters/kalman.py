@@ -112,7 +112,7 @@ class GraphLGSSM:
 
         grid = [replace(self, rho=rho, obs_noise_frac=frac, tune=False) for rho in RHO_GRID for frac in NOISE_GRID]
         best = min(grid, key=validation_nll)
-        return best._with_noise_from(values)
+        return replace(best._with_noise_from(values), tune=True)  # fitted again, it tunes again
 
     # ------------------------------------------------------------------ the model
 

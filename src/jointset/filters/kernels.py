@@ -209,10 +209,12 @@ def _nll(e_, d_, L_, value, ge, gd, gL, rows, n, BN: tl.constexpr):
     p1 = (q1 - p2 * r21 - p3 * r31) / r11
     p0 = (q0 - p1 * r10 - p2 * r20 - p3 * r30) / r00
     z0, z1, z2, z3 = tl.sum(p0 * e, 0), tl.sum(p1 * e, 0), tl.sum(p2 * e, 0), tl.sum(p3 * e, 0)
-    v = w * (e - l0 * z0 - l1 * z1 - l2 * z2 - l3 * z3)
+    rest = e - l0 * z0 - l1 * z1 - l2 * z2 - l3 * z3
+    v = w * rest
     precision = w - (q0 * q0 + q1 * q1 + q2 * q2 + q3 * q3)
     log_det = tl.sum(tl.where(live, tl.log(d), 0.0), 0) + 2.0 * tl.log(r00 * r11 * r22 * r33)
-    tl.store(value + m, 0.5 * (tl.sum(v * e, 0) + log_det))
+    distance = tl.sum(v * rest, 0) + z0 * z0 + z1 * z1 + z2 * z2 + z3 * z3  # a sum of squares: no cancellation
+    tl.store(value + m, 0.5 * (distance + log_det))
     tl.store(ge + m * n + i, v, mask=live)
     tl.store(gd + m * n + i, 0.5 * (precision - v * v), mask=live)
     out = gL + (m * n + i) * 4

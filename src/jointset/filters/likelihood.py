@@ -40,10 +40,12 @@ class _LowRankNLL(torch.autograd.Function):
         inverse, log_det_c = small_inverse(capacitance)
         solved = scaled @ inverse  # S^-1 L (..., N, r), since S^-1 L = W L C^-1
         z = (solved * e.unsqueeze(-1)).sum(-2)  # posterior factor L' S^-1 e (..., r)
-        v = w * (e - (L @ z.unsqueeze(-1)).squeeze(-1))
+        rest = e - (L @ z.unsqueeze(-1)).squeeze(-1)
+        v = w * rest
         precision = w - (solved * scaled).sum(-1)
         log_det_d = torch.log(d) if seen is None else seen * torch.log(d)
-        value = 0.5 * ((v * e).sum(-1) + log_det_d.sum(-1) + log_det_c)
+        distance = (v * rest).sum(-1) + (z * z).sum(-1)  # a sum of squares: v' e would cancel in float32
+        value = 0.5 * (distance + log_det_d.sum(-1) + log_det_c)
         ctx.save_for_backward(v, 0.5 * (precision - v * v), solved - v.unsqueeze(-1) * z.unsqueeze(-2))
         return value
 

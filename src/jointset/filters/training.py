@@ -7,6 +7,7 @@ does not depend on its company.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -71,6 +72,10 @@ class Trainable(Protocol):
 
     def initial(self, rng: np.random.Generator) -> Any:
         """Fresh weights, a NamedTuple of arrays."""
+        ...
+
+    def identity(self) -> str:
+        """What makes this model another one than its shapes tell: a checkpoint must have the same."""
         ...
 
     def zero_state(self, seeds: int, batch: int) -> torch.Tensor:
@@ -205,7 +210,8 @@ class _Run:
             for i, chosen in enumerate(starts):
                 for group in self.optimiser.param_groups:
                     group["lr"] = self.recipe.rate_at(self.step + i, len(self.series))
-                self.take(chosen, float(self.carries(self.step + i)))
+                rate = self.recipe.rate_at(self.step + i, len(self.series))
+                self.take(chosen, float(self.carries(self.step + i)), float(rate > 0))
         self.step = stop
         mean = (self.total_loss / count).tolist()
         self._keep_or_restore(mean)
@@ -216,12 +222,16 @@ class _Run:
         """Whether a step goes on from the state the step before it ended in."""
         return self.recipe.in_order and step % self.recipe.windows(len(self.series)) > 0
 
-    def take(self, starts: torch.Tensor, carry: float | torch.Tensor) -> None:
-        """One optimiser step on windows that begin at rows (S, B), from the last state times `carry`."""
+    def take(self, starts: torch.Tensor, carry: float | torch.Tensor, active: float | torch.Tensor) -> None:
+        """One optimiser step on windows that begin at rows (S, B), from the last state times `carry`.
+
+        `active` is 0 where a window only brings the state up: its loss counts for nothing.
+        """
         windows = self.series[starts[..., None] + self.ahead]  # (S, B, window + 1, N)
         state = self.state * carry
         loss, after = self.model.loss(self.kind(*self.weights), windows, state, self.recipe.skip, self.gaps)
         self.state.copy_(after.detach())
+        loss = loss * active
         self.optimiser.zero_grad(set_to_none=True)
         loss.sum().backward()
         self._clip()
@@ -295,7 +305,7 @@ class _Run:
         except SafetensorError as error:
             raise InputError(f"checkpoint {path} cannot be read ({error}): delete it to start again") from None
         require(
-            facts["identity"] == self._identity(),
+            (facts or {}).get("identity") == self._identity(),
             f"checkpoint {path} belongs to another run (recipe, seeds or data differ): delete it or choose another",
         )
         self.step = int(facts["step"])
@@ -313,8 +323,8 @@ class _Run:
                 self.optimiser.state[w] = {"step": count, **moments}
 
     def _identity(self) -> str:
-        mark = float(self.series.double().nansum()), tuple(self.series.shape)
-        return repr((self.recipe, self.seeds, mark, [tuple(w.shape) for w in self.weights]))
+        data = hashlib.sha256(self.series.cpu().numpy().tobytes()).hexdigest()
+        return repr((self.recipe, self.seeds, data, self.model.identity(), [tuple(w.shape) for w in self.weights]))
 
 
 class StepGraph:
@@ -357,7 +367,8 @@ class StepGraph:
     def _body(self) -> None:
         step = self.step.clamp(max=self.run.total - 1)
         self.run.rate.copy_(self.rates.index_select(0, step)[0])
-        self.run.take(self.starts.index_select(0, self.place)[0], self.carries.index_select(0, step)[0])
+        active = (self.run.rate > 0).to(self.run.series.dtype)
+        self.run.take(self.starts.index_select(0, self.place)[0], self.carries.index_select(0, step)[0], active)
         self.place += 1
         self.step += 1
 

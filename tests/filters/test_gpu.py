@@ -1,0 +1,61 @@
+"""The GPU path equals the CPU path. Needs a CUDA device with Triton; skipped elsewhere."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+if not torch.cuda.is_available():
+    pytest.skip("no CUDA device here", allow_module_level=True)
+
+from jointset.filters import cells  # noqa: E402
+from jointset.filters.gnf_training import NodeModel, PooledModel  # noqa: E402
+from jointset.filters.training import Recipe, train  # noqa: E402
+from jointset.graph import normalized_shift  # noqa: E402
+
+N = 20
+
+
+@pytest.fixture(scope="module")
+def shift():
+    A = np.triu((np.random.default_rng(0).random((N, N)) < 0.2).astype(float), 1)
+    return normalized_shift(A + A.T)
+
+
+@pytest.fixture(scope="module")
+def series():
+    return np.random.default_rng(1).normal(size=(2000, N)).cumsum(0) * 0.05
+
+
+def losses_and_gradients(model, windows, device, dtype):
+    drawn = [model.initial(np.random.default_rng(s)) for s in range(3)]
+    stacked = [torch.tensor(np.stack(x), dtype=dtype, device=device) for x in zip(*drawn, strict=True)]
+    weights = cells.PooledWeights(*(w.requires_grad_() for w in stacked))
+    state = model.zero_state(3, windows.shape[1]).to(device, dtype)
+    loss, _ = model.loss(weights, torch.tensor(windows, dtype=dtype, device=device), state, 0, False)
+    loss.sum().backward()
+    return [loss.detach().cpu().double(), *(w.grad.cpu().double() for w in weights)]
+
+
+@pytest.mark.parametrize("rank", [0, 2, 4])
+def test_kernels_equal_float64(series, shift, rank):
+    model = PooledModel(N, rank, 32, shift)
+    starts = np.random.default_rng(2).integers(0, 1900, (3, 64))
+    windows = series[starts[..., None] + np.arange(25)]
+    exact = losses_and_gradients(model, windows, "cpu", torch.float64)
+    fused = losses_and_gradients(model, windows, "cuda", torch.float32)
+    for a, b in zip(exact, fused, strict=True):
+        assert float((a - b).norm() / a.norm()) < 1e-4
+
+
+def test_losses_agree_with_the_cpu_over_the_first_steps(series, shift):
+    model = PooledModel(N, 4, 32, shift)
+    cpu, gpu = (train(model, series, Recipe(steps=100), [0, 1], device=d).losses for d in ("cpu", "cuda"))
+    np.testing.assert_allclose(gpu, cpu, rtol=1e-4)
+
+
+def test_node_wise_losses_agree_with_the_cpu(series, shift):
+    model = NodeModel(N, 4, 32, shift)
+    recipe = Recipe(steps=100, batch=4, window=16, in_order=True, clip="norm")
+    cpu, gpu = (train(model, series, recipe, [0, 1], device=d).losses for d in ("cpu", "cuda"))
+    np.testing.assert_allclose(gpu, cpu, atol=1e-4 * 16 * N)  # per window and sensor: the loss itself passes zero
