@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -68,7 +68,7 @@ def studentised_score(law: Law, y: Array) -> Array:
     return np.where(k == 0, np.nan, np.where(k == n, largest, np.maximum(full, largest)))[()]
 
 
-class _Sizes:
+class Sizes:
     """Sizes that follow from the centre and the half-widths (..., N) of the projections."""
 
     center: Array
@@ -91,8 +91,8 @@ class _Sizes:
 
 
 @dataclass(frozen=True)
-class Ellipsoid(_Sizes):
-    """{y : (y - m)' S^-1 (y - m) <= radius}: the radius is on the squared scale, (...) or one number for all steps."""
+class _AroundLaw(Sizes):
+    """A set around the mean of a law, its radius (...) or one number for all steps."""
 
     law: Any
     radius: Any
@@ -101,6 +101,15 @@ class Ellipsoid(_Sizes):
     def center(self) -> Array:  # type: ignore[override]
         """Mean of the law."""
         return self.law.mean
+
+    def __getitem__(self, index: Any) -> Self:
+        radius = self.radius if np.ndim(self.radius) == 0 else np.asarray(self.radius)[index]
+        return type(self)(self.law[index], radius)
+
+
+@dataclass(frozen=True)
+class Ellipsoid(_AroundLaw):
+    """{y : (y - m)' S^-1 (y - m) <= radius}: the radius is on the squared scale."""
 
     @cached_property
     def half_width(self) -> Array:  # type: ignore[override]
@@ -119,21 +128,10 @@ class Ellipsoid(_Sizes):
             log_radius = 0.5 * np.log(np.maximum(self.radius, 0.0))
         return unit_ball_log_volume(n) / n + log_radius + 0.5 * self.law.log_det / n
 
-    def __getitem__(self, index: Any) -> Ellipsoid:
-        return Ellipsoid(self.law[index], _radius_at(self.radius, index))
-
 
 @dataclass(frozen=True)
-class Box(_Sizes):
+class Box(_AroundLaw):
     """{y : |y_i - m_i| <= radius sd_i for all i}."""
-
-    law: Any
-    radius: Any
-
-    @property
-    def center(self) -> Array:  # type: ignore[override]
-        """Mean of the law."""
-        return self.law.mean
 
     @cached_property
     def half_width(self) -> Array:  # type: ignore[override]
@@ -150,12 +148,9 @@ class Box(_Sizes):
         with np.errstate(divide="ignore"):
             return np.log(2.0 * self.half_width).mean(-1)
 
-    def __getitem__(self, index: Any) -> Box:
-        return Box(self.law[index], _radius_at(self.radius, index))
-
 
 @dataclass(frozen=True)
-class Product(_Sizes):
+class Product(Sizes):
     """Product of regions on disjoint blocks of sensors that together make up all of them."""
 
     blocks: tuple[Array, ...]
@@ -205,8 +200,4 @@ def check_blocks(blocks: Sequence[Sequence[int] | Array], n: int) -> None:
     )
 
 
-def _radius_at(radius: Any, index: Any) -> Any:
-    return radius if np.ndim(radius) == 0 else np.asarray(radius)[index]
-
-
-__all__ = ["Box", "Ellipsoid", "Product", "Region", "check_blocks", "unit_ball_log_volume"]
+__all__ = ["Box", "Ellipsoid", "Product", "Region", "Sizes", "check_blocks", "unit_ball_log_volume"]

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.regions import _Sizes, unit_ball_log_volume
+from jointset.regions import Sizes, unit_ball_log_volume
 
 
 @dataclass(frozen=True)
-class ComponentRegion(_Sizes):
+class ComponentRegion(Sizes):
     """{y : score_j(y) <= radius_j for all components j}, batched over time.
 
     law: centre and units · structure: the components (`jointset.baselines.components`) · radii (..., K).

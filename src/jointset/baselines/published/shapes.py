@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.regions import mahalanobis_score, unit_ball_log_volume
+from jointset.regions import Sizes, mahalanobis_score, unit_ball_log_volume
 
 
 @dataclass(frozen=True)
-class Annulus:
+class Annulus(Sizes):
     """{y : lower <= ((y - m)' S^-1 (y - m))^1/2 <= upper}: radii on the root scale, (...) or one for all steps.
 
     With `lower` > 0 the set has a hole around its own centre. `contains` and `log_volume` leave the hole out;
@@ -28,7 +28,7 @@ class Annulus:
     upper: Any
 
     @property
-    def center(self) -> Array:
+    def center(self) -> Array:  # type: ignore[override]
         """Mean of the law."""
         return self.law.mean
 
@@ -38,24 +38,9 @@ class Annulus:
         return np.broadcast_to(self.upper, self.law.mean.shape[:-1])[()]
 
     @cached_property
-    def half_width(self) -> Array:
+    def half_width(self) -> Array:  # type: ignore[override]
         """upper S_ii^1/2."""
         return np.maximum(self.upper, 0.0)[..., None] * np.sqrt(self.law.variance)
-
-    @property
-    def bounds(self) -> tuple[Array, Array]:
-        """Lower and upper end of the projection on every sensor."""
-        return self.center - self.half_width, self.center + self.half_width
-
-    @property
-    def width(self) -> Array:
-        """sqrt(mean_i h_i^2)."""
-        return np.sqrt(np.mean(self.half_width**2, axis=-1))
-
-    @property
-    def width_full(self) -> Array:
-        """mean_i 2 h_i."""
-        return 2.0 * np.mean(self.half_width, axis=-1)
 
     def score(self, y: Array) -> Array:
         """Root Mahalanobis distance (...); rows with gaps are put on the scale of all sensors."""
@@ -92,7 +77,7 @@ class Annulus:
 
 
 @dataclass(frozen=True)
-class IntervalBox:
+class IntervalBox(Sizes):
     """{y : lower_i <= y_i <= upper_i for all i}, ends (..., N) in the units of the data; `closed=False` is strict."""
 
     lower: Array
@@ -100,7 +85,7 @@ class IntervalBox:
     closed: bool = True
 
     @property
-    def center(self) -> Array:
+    def center(self) -> Array:  # type: ignore[override]
         """Middle of every interval."""
         with np.errstate(invalid="ignore"):  # an unbounded interval has its middle at 0
             return np.nan_to_num(0.5 * (self.lower + self.upper), nan=0.0)
@@ -111,7 +96,7 @@ class IntervalBox:
         return np.ones(self.lower.shape[:-1])[()]
 
     @cached_property
-    def half_width(self) -> Array:
+    def half_width(self) -> Array:  # type: ignore[override]
         """Half the length of every interval."""
         return 0.5 * np.maximum(self.upper - self.lower, 0.0)
 
@@ -119,16 +104,6 @@ class IntervalBox:
     def bounds(self) -> tuple[Array, Array]:
         """The ends."""
         return self.lower, self.upper
-
-    @property
-    def width(self) -> Array:
-        """sqrt(mean_i h_i^2)."""
-        return np.sqrt(np.mean(self.half_width**2, axis=-1))
-
-    @property
-    def width_full(self) -> Array:
-        """mean_i 2 h_i."""
-        return 2.0 * np.mean(self.half_width, axis=-1)
 
     def score(self, y: Array) -> Array:
         """Largest distance from the middle of an interval, in half-widths (...); NaN where nothing is observed."""
