@@ -165,6 +165,14 @@ class LowRankLaw:
         )
         require(bool(np.all(self.diagonal > 0)), "the diagonal of a low-rank law must be positive")
 
+    @classmethod
+    def _made(cls, mean: Array, diagonal: Array, factor: Array) -> Self:
+        """A law of parts that are known to be good: live use makes two a step, and checks cost more than algebra."""
+        law = object.__new__(cls)
+        for name, part in (("mean", mean), ("diagonal", diagonal), ("factor", factor)):
+            object.__setattr__(law, name, part)
+        return law
+
     @property
     def variance(self) -> Array:
         """Marginal variances (..., N)."""
@@ -224,9 +232,9 @@ class LowRankLaw:
             L_rest = lowrank.transpose(np.linalg.solve(np.linalg.cholesky(C), lowrank.transpose(L_rest)))
         return LowRankLaw(mean, self.diagonal[..., rest], L_rest)
 
-    def rescale(self, shift: Array, scale: Array) -> LowRankLaw:
+    def rescale(self, shift: Array, scale: Array) -> Self:
         """Law of shift + scale * Y."""
-        return LowRankLaw(shift + scale * self.mean, scale**2 * self.diagonal, scale[:, None] * self.factor)
+        return self._made(shift + scale * self.mean, scale**2 * self.diagonal, scale[:, None] * self.factor)
 
     def sample(self, rng: np.random.Generator) -> Array:
         """One draw (..., N) from each law of the batch."""
@@ -247,7 +255,7 @@ class LowRankLaw:
         return np.eye(self.mean.shape[-1]) * self.diagonal[..., None] + self.factor @ lowrank.transpose(self.factor)
 
     def __getitem__(self, index: Any) -> Self:
-        return type(self)(self.mean[index], self.diagonal[index], self.factor[index])
+        return self._made(self.mean[index], self.diagonal[index], self.factor[index])
 
     def __len__(self) -> int:
         return len(self.mean)

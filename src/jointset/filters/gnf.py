@@ -165,8 +165,7 @@ class GNF:
 
     def law(self, state: GNFState) -> LowRankLaw:
         """Law of the next reading."""
-        mean, diagonal, factor = self._heads(state.hidden)
-        return LowRankLaw(mean, diagonal, factor)
+        return LowRankLaw._made(*self._heads(state.hidden))
 
     def step(self, state: GNFState, y: Array) -> GNFState:
         """State after one reading (N,); a missing one is replaced by its predicted mean."""
