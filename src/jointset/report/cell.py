@@ -213,7 +213,7 @@ def draw_readings(figure: Any, cell: Cell, shown: list[int], colors: Colors) -> 
         ax.locator_params(axis="y", nbins=3)
         ax.margins(x=0.005)
     if dated:
-        locator = AutoDateLocator(maxticks=8)
+        locator = AutoDateLocator(minticks=3, maxticks=9)
         axes[-1].xaxis.set_major_locator(locator)
         axes[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator))
     else:
