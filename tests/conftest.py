@@ -3,10 +3,12 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
 os.environ.setdefault("JOINTSET_DATA", str(ROOT.parent / "shared" / "data"))
+PEERS = Path(os.environ.get("JOINTSET_PEERS", ROOT.parent / "shared" / "peers"))
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +22,17 @@ def real_data():
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def peer():
+    """Recorded outputs of published code by name, or a skip that says what is absent."""
+
+    def load(name):
+        path = PEERS / f"{name}.npz"
+        if not path.exists():
+            pytest.skip(f"recorded outputs {path.name} not found: set JOINTSET_PEERS to their folder")
+        with np.load(path) as stored:
+            return dict(stored)
+
+    return load

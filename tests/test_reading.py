@@ -1,6 +1,4 @@
 import gzip
-import os
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,7 +13,6 @@ from jointset.panel import Panel
 from jointset.reading import read_panel
 
 NAN = float("nan")
-DATA = Path(os.environ.get("JOINTSET_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
 START = 1_330_560_000  # 2012-03-01T00:00:00Z
 WIDE = "time,a,b\n2012-03-01T00:00:00,1,2\n2012-03-01T00:05:00,,4.5\n"
 PANEL = Panel([[1.0, 2.0], [NAN, 4.5]], ["a", "b"], timestamps=[START, START + 300])
@@ -34,13 +31,6 @@ def refusal(call, *args, **options) -> str:
 def write(folder, text, name="panel.csv"):
     path = folder / name
     path.write_text(text, encoding="utf-8")
-    return path
-
-
-def data_file(name):
-    path = DATA / name
-    if not path.exists():
-        pytest.skip(f"{name} is not at hand: set JOINTSET_DATA to its folder")
     return path
 
 
@@ -266,8 +256,8 @@ def test_graph_of_a_panel(tmp_path):
     assert "panel.csv" not in message
 
 
-def test_metr_la_facts():
-    path = data_file("metr-la.npz")
+def test_metr_la_facts(real_data):
+    path = real_data("metr-la.npz")
     message = refusal(read_panel, path)
     assert all(fact in message for fact in ["metr-la.npz", "max |A - A'|", "symmetrize=True", "directed=True"])
     panel = read_panel(path, directed=True)
@@ -282,11 +272,11 @@ def test_metr_la_facts():
     assert read_panel(path, symmetrize=True).directed is False
 
 
-def test_jena_is_refused_for_its_repeated_stamp():
-    assert "repeats" in refusal(read_panel, data_file("jena.npz"))
+def test_jena_is_refused_for_its_repeated_stamp(real_data):
+    assert "repeats" in refusal(read_panel, real_data("jena.npz"))
 
 
-def test_graph_over_more_sensors_is_restricted():
-    panel = read_panel(data_file("pems-bay-16.npz"), directed=True)
-    graph = read_graph(data_file("pems-bay-graph.npz"), panel.sensors)
+def test_graph_over_more_sensors_is_restricted(real_data):
+    panel = read_panel(real_data("pems-bay-16.npz"), directed=True)
+    graph = read_graph(real_data("pems-bay-graph.npz"), panel.sensors)
     np.testing.assert_array_equal(graph, panel.adjacency)

@@ -83,8 +83,6 @@ def test_a_saved_row_goes_on_where_it_was(name, panel, tmp_path):
 @pytest.mark.parametrize("name", [*ROWS, "group+agaci", "per-group-factor+aci", "kalman", "kalman-tuned"])
 @pytest.mark.parametrize("protocol", ["text", "table"])
 def test_a_row_runs_through_a_cell(name, protocol):
-    if name.startswith("time-of-day"):
-        pytest.skip("the simulation has no time stamps")
     run = run_row(name, cell("grssf-a-30", protocol))
     assert 0.82 <= run.joint <= 1.0  # plug-in: 30 sensors, 751 scores
     assert np.isfinite(run.log_volume).all()

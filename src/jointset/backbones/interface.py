@@ -10,6 +10,7 @@ reading of that sensor before it, and by its training mean where there is none.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Self
 
@@ -21,27 +22,27 @@ from jointset.filters.kalman import forward_filled
 from jointset.panel import Panel
 
 
-class Backbone:
+class Backbone(ABC):
     """One-step means of a network; subclasses give `lags`, `mean` and `_means`, and know how to fit."""
 
     mean: Array | None  # training mean (N,), set by fit
 
     @property
+    @abstractmethod
     def lags(self) -> int:
         """Number of past rows a mean depends on."""
-        raise NotImplementedError
 
     def fit(self, panel: Panel, validation: Panel | None = None) -> Self:
         """A fitted copy; `validation` is a later block that says when to stop, where training needs to know."""
         return self.fit_seeds(panel, [0], validation)[0]
 
+    @abstractmethod
     def fit_seeds(self, panel: Panel, seeds: int | Sequence[int], validation: Panel | None = None) -> list[Self]:
         """Independent fitted copies for several seeds (0 .. k - 1 for a number k)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _means(self, filled: Array) -> Array:
         """Means (M - lags + 1, N) after every `lags` consecutive rows of complete readings (M, N)."""
-        raise NotImplementedError
 
     @property
     def fitted(self) -> bool:

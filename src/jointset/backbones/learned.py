@@ -7,6 +7,7 @@ backbone predicts with NumPy alone.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -72,13 +73,13 @@ class LearnedBackbone(Backbone):
         """Windows in a training step for n sensors: `batch`."""
         return self.batch or 32
 
+    @abstractmethod
     def initial_weights(self, n: int, rng: np.random.Generator) -> Any:
         """Fresh weights for n sensors, a NamedTuple of arrays."""
-        raise NotImplementedError
 
+    @abstractmethod
     def changes(self, weights: Any, z: Any, keep: int) -> Any:
         """Changes (seeds, B, keep, N) that follow the last `keep` rows of windows z (seeds, B, L, N)."""
-        raise NotImplementedError
 
     def _prepared(self, panel: Panel) -> Self:
         """A copy with all that does not need training: the scale of the sensors, and a graph where one is used."""
