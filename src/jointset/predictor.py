@@ -119,7 +119,7 @@ class JointPredictor:
         self.scale: Array = np.empty(0)
         self.filter_state: Any = None  # set by calibrate, with the next two; advanced by update and run
         self.calibration_state: Any = None
-        self.n_calibration = 0
+        self.calibration_scores: Array = np.empty(0)  # in time order; (m, K) where a set has K radii
         self.last_time: int | None = None  # time stamp of the last row seen, where there are stamps
         self._pending: tuple[Any, float] | None = None  # law and radius of the next step
 
@@ -127,6 +127,11 @@ class JointPredictor:
     def alpha(self) -> float:
         """Target miss rate."""
         return float(self.calibration.alpha)
+
+    @property
+    def n_calibration(self) -> int:
+        """Number of calibration scores."""
+        return len(self.calibration_scores)
 
     @property
     def infinite_share(self) -> float:
@@ -160,7 +165,7 @@ class JointPredictor:
             f"{len(scores)} calibration scores (of {len(values)} rows, warm-up {self.warmup}) are too few for "
             f"alpha={self.alpha}: at least {needed} are needed; calibrate on more rows, or choose a larger alpha",
         )
-        self.calibration_state, self.n_calibration = self.calibration.start(scores), len(scores)
+        self.calibration_state, self.calibration_scores = self.calibration.start(scores), scores
         self.filter_state, self._pending = parts[-1][1], None
         self._saw(panel)
         return self
@@ -299,7 +304,7 @@ STORED = (
     "scale",
     "filter_state",
     "calibration_state",
-    "n_calibration",
+    "calibration_scores",
     "last_time",
 )
 

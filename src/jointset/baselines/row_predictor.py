@@ -120,7 +120,7 @@ class ComponentPredictor(RowPredictor):
             f"{self.filter.name}: {len(scores)} calibration scores (of {len(values)} rows, warm-up {self.warmup}) are "
             f"too few for alpha={self.alpha} shared by {k} components: at least {needed} are needed",
         )
-        self.calibration_state, self.n_calibration = self.calibration.start(scores), len(scores)
+        self.calibration_state, self.calibration_scores = self.calibration.start(scores), scores
         self.filter_state, self._pending = parts[-1][1], None
         self._saw(panel)
         return self
