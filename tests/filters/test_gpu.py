@@ -10,7 +10,8 @@ if not torch.cuda.is_available():
 
 from jointset.filters import cells  # noqa: E402
 from jointset.filters.gnf_training import NodeModel, PooledModel  # noqa: E402
-from jointset.filters.training import Recipe, train  # noqa: E402
+from jointset.filters.recipes import Recipe  # noqa: E402
+from jointset.filters.training import train  # noqa: E402
 from jointset.graph import normalized_shift  # noqa: E402
 
 N = 20
@@ -54,8 +55,56 @@ def test_losses_agree_with_the_cpu_over_the_first_steps(series, shift):
     np.testing.assert_allclose(gpu, cpu, rtol=1e-4)
 
 
+NODE = {"batch": 4, "window": 16, "in_order": True, "clip": "norm", "weight_decay": 1e-4}
+
+
 def test_node_wise_losses_agree_with_the_cpu(series, shift):
     model = NodeModel(N, 4, 32, shift)
-    recipe = Recipe(steps=100, batch=4, window=16, in_order=True, clip="norm")
-    cpu, gpu = (train(model, series, recipe, [0, 1], device=d).losses for d in ("cpu", "cuda"))
+    cpu, gpu = (
+        train(model, series, Recipe(steps=100, **NODE), [0, 1], device=d, dtype=torch.float64).losses
+        for d in ("cpu", "cuda")
+    )
+    np.testing.assert_allclose(gpu, cpu, rtol=1e-4)
+
+
+def test_node_wise_losses_in_float32_agree_per_reading(series, shift):
+    model = NodeModel(N, 4, 32, shift)
+    cpu, gpu = (train(model, series, Recipe(steps=100, **NODE), [0, 1], device=d).losses for d in ("cpu", "cuda"))
     np.testing.assert_allclose(gpu, cpu, atol=1e-4 * 16 * N)  # per window and sensor: the loss itself passes zero
+
+
+@pytest.mark.parametrize("model_class", [PooledModel, NodeModel])
+def test_a_seed_does_not_depend_on_its_company(series, shift, model_class):
+    model, options = model_class(N, 4, 32, shift), NODE if model_class is NodeModel else {}
+    together = train(model, series, Recipe(steps=60, **options), [0, 1, 2], device="cuda").weights[1]
+    alone = train(model, series, Recipe(steps=60, **options), [1], device="cuda").weights[0]
+    for a, b in zip(together, alone, strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-4)  # float32 products of another batch size
+
+
+def test_resumed_training_equals_uninterrupted(series, shift, tmp_path):
+    model, path = NodeModel(N, 4, 32, shift), tmp_path / "run.checkpoint"
+
+    class Killed(Exception):
+        pass
+
+    def kill(step, total, loss):
+        if step >= 150:
+            raise Killed
+
+    whole = train(model, series, Recipe(steps=200, **NODE), [0, 1], device="cuda").weights
+    with pytest.raises(Killed):
+        train(
+            model,
+            series,
+            Recipe(steps=200, **NODE),
+            [0, 1],
+            device="cuda",
+            checkpoint=path,
+            checkpoint_every=100,
+            progress=kill,
+        )
+    resumed = train(model, series, Recipe(steps=200, **NODE), [0, 1], device="cuda", checkpoint=path).weights
+    for a, b in zip(whole, resumed, strict=True):
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_allclose(x, y, atol=1e-6)

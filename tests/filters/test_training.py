@@ -11,8 +11,9 @@ from jointset.filters import cells  # noqa: E402
 from jointset.filters.gnf_training import NodeModel, PooledModel  # noqa: E402
 from jointset.filters.initial import orthogonal  # noqa: E402
 from jointset.filters.likelihood import low_rank_nll  # noqa: E402
+from jointset.filters.recipes import Recipe, rate_factor  # noqa: E402
 from jointset.filters.recurrence import pooled_states  # noqa: E402
-from jointset.filters.training import Recipe, rate_factor, train  # noqa: E402
+from jointset.filters.training import train  # noqa: E402
 from jointset.graph import normalized_shift  # noqa: E402
 
 N = 5
@@ -150,7 +151,7 @@ def test_a_killed_run_resumes_to_the_same_result(shift, series, tmp_path, in_ord
     model = NodeModel(N, 2, 8, shift)
     recipe = Recipe(steps=200, batch=1 if in_order else 4, window=10, in_order=in_order, skip_share=0.1)
     whole = train(model, series, recipe, [0, 1])
-    path = tmp_path / "run.safetensors"
+    path = tmp_path / "run.checkpoint"
 
     def kill(step, total, loss):
         if step > 120:
@@ -167,7 +168,7 @@ def test_a_killed_run_resumes_to_the_same_result(shift, series, tmp_path, in_ord
 
 
 def test_a_checkpoint_of_another_run_is_refused(model, series, tmp_path):
-    path = tmp_path / "run.safetensors"
+    path = tmp_path / "run.checkpoint"
 
     def kill(step, total, loss):
         if step > 60:

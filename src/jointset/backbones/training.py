@@ -16,7 +16,8 @@ import torch
 
 from jointset.backbones.learned import LearnedBackbone, Progress
 from jointset.contracts import Array
-from jointset.filters.training import Recipe, train, usable_device
+from jointset.filters.recipes import Recipe
+from jointset.filters.training import train, usable_device
 
 
 class SquaredError:

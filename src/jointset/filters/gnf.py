@@ -19,7 +19,7 @@ import numpy as np
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.filters import cells
-from jointset.filters.recipes import RECIPES
+from jointset.filters.recipes import RECIPES, Recipe
 from jointset.graph import normalized_shift
 from jointset.laws import LowRankLaw
 from jointset.panel import Panel
@@ -129,7 +129,7 @@ class GNF:
         self, panel: Panel, seeds: list[int], progress: Progress | None, checkpoint: str | Path | None
     ) -> Trained:
         from jointset.filters.gnf_training import NodeModel, PooledModel  # torch is imported here
-        from jointset.filters.training import Recipe, train
+        from jointset.filters.training import train
 
         require(
             panel.adjacency is not None or not self.graph,

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -21,50 +19,12 @@ import torch
 
 from jointset.contracts import Array
 from jointset.errors import InputError, require
-from jointset.storage import storable
+from jointset.filters.checkpoints import read_checkpoint, write_checkpoint
+from jointset.filters.recipes import Recipe
+from jointset.filters.step_graph import StepGraph
 
 CHECK = 50  # steps between looks at the loss: a look waits for the device
-
-
-@storable
-@dataclass(frozen=True)
-class Recipe:
-    """How to train. Steps are `epochs` times the number of whole windows in the series, unless given."""
-
-    epochs: int = 60
-    steps: int | None = None
-    batch: int = 64
-    window: int = 24
-    skip: int = 0  # first steps of a window that are not in the loss
-    in_order: bool = False  # cut the series into `batch` parts and go through each window by window, state carried on
-    skip_share: float = 0.0  # in order: first share of the series that only brings the state up
-    rate: float = 1e-3
-    schedule: str = "constant"  # or "cosine": warm up over 5 % of the steps, then down to zero
-    clip: str = "value"  # each gradient entry to +-limit, or "norm": the whole gradient of a seed
-    limit: float = 5.0
-    weight_decay: float = 0.0
-
-    def for_rows(self, rows: int) -> Recipe:
-        """The recipe with as many parts as a short series has windows; refused when it has none."""
-        require(
-            rows > self.window,
-            f"{rows} training rows are fewer than one window of {self.window} and the row after it: give more rows",
-        )
-        return replace(self, batch=min(self.batch, (rows - 1) // self.window)) if self.in_order else self
-
-    def total(self, rows: int) -> int:
-        """Optimiser steps on a series of that many rows."""
-        return self.steps if self.steps is not None else self.epochs * self.windows(rows)
-
-    def windows(self, rows: int) -> int:
-        """Steps of one pass over a series of that many rows: its whole windows, or those of one part in order."""
-        return (rows - 1) // (self.batch if self.in_order else 1) // self.window
-
-    def rate_at(self, step: int, rows: int) -> float:
-        """Learning rate of a step: zero where an ordered pass only brings the state up."""
-        if self.in_order and (step % self.windows(rows)) * self.window < self.skip_share * rows:
-            return 0.0
-        return self.rate * rate_factor(self.schedule, step, self.total(rows))
+MOMENTS = ("exp_avg", "exp_avg_sq")  # what Adam remembers of every weight
 
 
 class Trainable(Protocol):
@@ -107,13 +67,14 @@ def train(
     seeds: Sequence[int],
     *,
     device: str = "cpu",
+    dtype: torch.dtype = torch.float32,
     progress: Callable[[int, int, float], None] | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 1000,
 ) -> Trained:
-    """Train one set of weights for each seed on rows (T, N), complete and in order."""
+    """Train one set of weights for each seed on rows (T, N), in order; NaN = missing. float64 is for checks."""
     recipe = recipe.for_rows(len(values))
-    run = _Run(model, values, recipe, seeds, usable_device(device))
+    run = _Run(model, values, recipe, seeds, usable_device(device), dtype)
     if checkpoint is not None:
         run.resume(Path(checkpoint))
     small = recipe.batch * np.shape(values)[1] < 8000
@@ -154,10 +115,18 @@ def usable_device(name: str) -> torch.device:
 class _Run:
     """The moving parts of one training run."""
 
-    def __init__(self, model: Trainable, values: Array, recipe: Recipe, seeds: Sequence[int], device: Any) -> None:
-        self.model, self.recipe, self.seeds, self.device = model, recipe, list(seeds), device
+    def __init__(
+        self,
+        model: Trainable,
+        values: Array,
+        recipe: Recipe,
+        seeds: Sequence[int],
+        device: Any,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.model, self.recipe, self.seeds, self.device, self.dtype = model, recipe, list(seeds), device, dtype
         self.total = recipe.total(len(values))
-        self.series = torch.tensor(np.asarray(values), dtype=torch.float32, device=device)
+        self.series = torch.tensor(np.asarray(values), dtype=dtype, device=device)
         self.kind, self.weights = self._fresh()
         self.gaps = bool(np.isnan(values).any())
         self.rate = torch.tensor(recipe.rate, device=device)
@@ -170,9 +139,9 @@ class _Run:
             fused=on_gpu,
             foreach=not on_gpu,
         )
-        self.total_loss = torch.zeros(len(seeds), device=device)
+        self.total_loss = torch.zeros(len(seeds), dtype=dtype, device=device)
         self.starts = [np.random.default_rng([seed, 1]) for seed in self.seeds]
-        self.state = model.zero_state(len(seeds), recipe.batch).to(device)
+        self.state = model.zero_state(len(seeds), recipe.batch).to(device, dtype)
         self.ahead = torch.arange(recipe.window + 1, device=device)
         self.graph: StepGraph | None = None
         self.step = 0
@@ -183,7 +152,7 @@ class _Run:
     def _fresh(self) -> tuple[type, list[torch.Tensor]]:
         initial = [self.model.initial(np.random.default_rng([seed, 0])) for seed in self.seeds]
         stacked = [np.stack(parts) for parts in zip(*initial, strict=True)]
-        tensors = [torch.as_tensor(x, dtype=torch.float32, device=self.device).requires_grad_() for x in stacked]
+        tensors = [torch.as_tensor(x, dtype=self.dtype, device=self.device).requires_grad_() for x in stacked]
         return type(initial[0]), tensors
 
     def windows(self, count: int) -> torch.Tensor:
@@ -204,7 +173,7 @@ class _Run:
         starts = self.windows(count)
         if self.device.type == "cuda":
             if self.graph is None:
-                self.graph = StepGraph(self)
+                self.graph = StepGraph(self, CHECK)
             self.graph.replay(starts, self.step)
         else:
             for i, chosen in enumerate(starts):
@@ -276,117 +245,33 @@ class _Run:
 
     def save(self, path: Path) -> None:
         """Everything needed to go on, written whole or not at all."""
-        from safetensors.torch import save_file
-
-        tensors = {f"weight.{i}": w.detach().contiguous() for i, w in enumerate(self.weights)}
-        tensors |= {f"good.{i}": w.contiguous() for i, w in enumerate(self.good)}
-        for i, w in enumerate(self.weights):
-            state = self.optimiser.state[w]
-            tensors |= {f"{key}.{i}": state[key].contiguous() for key in ("exp_avg", "exp_avg_sq")}
-        tensors["state"] = self.state.contiguous()
-        tensors["losses"] = torch.tensor(self.losses, dtype=torch.float64)
-        stopped = ",".join(f"{seed}:{step}" for seed, step in self.stopped.items())
-        facts = {"step": str(self.step), "identity": self._identity(), "stopped": stopped}
-        fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, fresh, metadata=facts)
-        fresh.replace(path)
+        tensors = {"state": self.state, "losses": torch.tensor(self.losses, dtype=torch.float64)}
+        for i, (w, good) in enumerate(zip(self.weights, self.good, strict=True)):
+            moments = self.optimiser.state[w]
+            tensors |= {f"weight.{i}": w, f"good.{i}": good} | {f"{key}.{i}": moments[key] for key in MOMENTS}
+        arrays = {key: value.detach().cpu().numpy() for key, value in tensors.items()}
+        stopped = np.array(list(self.stopped.items()), dtype=np.int64).reshape(-1, 2)
+        write_checkpoint(path, arrays | {"step": np.array(self.step), "stopped": stopped}, self._identity())
 
     def resume(self, path: Path) -> None:
         """Go on from a checkpoint of the same run, if there is one."""
-        from safetensors import SafetensorError, safe_open
-
         if not path.exists():
             return
-        try:
-            with safe_open(path, "pt") as file:
-                facts = file.metadata()
-                tensors = {key: file.get_tensor(key).to(self.device) for key in file.keys()}  # noqa: SIM118
-        except SafetensorError as error:
-            raise InputError(f"checkpoint {path} cannot be read ({error}): delete it to start again") from None
-        require(
-            (facts or {}).get("identity") == self._identity(),
-            f"checkpoint {path} belongs to another run (recipe, seeds or data differ): delete it or choose another",
-        )
-        self.step = int(facts["step"])
+        arrays = read_checkpoint(path, self._identity())
+        self.step = int(arrays["step"])
         for done in range(0, self.step, CHECK):  # bring the window generators to where they were
             self.windows(min(CHECK, self.step - done))
+        tensors = {key: torch.as_tensor(value, device=self.device) for key, value in arrays.items()}
         self.state.copy_(tensors["state"])
-        self.losses = tensors["losses"].cpu().tolist()
-        self.stopped = {int(s): int(t) for s, t in (x.split(":") for x in facts["stopped"].split(",") if x)}
+        self.losses = arrays["losses"].tolist()
+        self.stopped = {int(seed): int(step) for seed, step in arrays["stopped"]}
         with torch.no_grad():
             for i, w in enumerate(self.weights):
                 w.copy_(tensors[f"weight.{i}"])
                 self.good[i].copy_(tensors[f"good.{i}"])
-                moments = {key: tensors[f"{key}.{i}"] for key in ("exp_avg", "exp_avg_sq")}
                 count = torch.tensor(float(self.step), device=self.device if self.device.type == "cuda" else "cpu")
-                self.optimiser.state[w] = {"step": count, **moments}
+                self.optimiser.state[w] = {"step": count, **{key: tensors[f"{key}.{i}"] for key in MOMENTS}}
 
     def _identity(self) -> str:
         data = hashlib.sha256(self.series.cpu().numpy().tobytes()).hexdigest()
         return repr((self.recipe, self.seeds, data, self.model.identity(), [tuple(w.shape) for w in self.weights]))
-
-
-class StepGraph:
-    """One training step captured as a CUDA graph: many steps run without the host in between."""
-
-    def __init__(self, run: _Run) -> None:
-        self.run = run
-        steps = range(run.total)
-        self.rates = torch.tensor([run.recipe.rate_at(step, len(run.series)) for step in steps], device=run.device)
-        self.carries = torch.tensor([float(run.carries(step)) for step in steps], device=run.device)
-        shape = (CHECK, len(run.seeds), run.recipe.batch)
-        self.starts = torch.zeros(shape, dtype=torch.int64, device=run.device)
-        self.place = torch.zeros(1, dtype=torch.int64, device=run.device)  # within the block of starts
-        self.step = torch.zeros(1, dtype=torch.int64, device=run.device)  # within the whole run
-        self._capture()
-
-    def _capture(self) -> None:
-        """Warm up on the side, put everything back, then record."""
-        run = self.run
-        states = run.optimiser.state
-        moments = [{k: v.clone() for k, v in states[w].items()} for w in run.weights if states]
-        weights, state = [w.detach().clone() for w in run.weights], run.state.clone()
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                self._body()
-        torch.cuda.current_stream().wait_stream(side)
-        with torch.no_grad():
-            run.state.copy_(state)
-            for i, w in enumerate(run.weights):
-                w.copy_(weights[i])
-                for key, value in run.optimiser.state[w].items():
-                    value.copy_(moments[i][key]) if moments else value.zero_()
-        run.optimiser.zero_grad(set_to_none=True)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self._body()
-
-    def _body(self) -> None:
-        step = self.step.clamp(max=self.run.total - 1)
-        self.run.rate.copy_(self.rates.index_select(0, step)[0])
-        active = (self.run.rate > 0).to(self.run.series.dtype)
-        self.run.take(self.starts.index_select(0, self.place)[0], self.carries.index_select(0, step)[0], active)
-        self.place += 1
-        self.step += 1
-
-    def replay(self, starts: torch.Tensor, step: int) -> None:
-        """Steps on all the given windows (count, S, B), the first of them being step number `step`."""
-        self.starts[: len(starts)].copy_(starts)
-        self.place.zero_()
-        self.step.fill_(step)
-        self.run.total_loss.zero_()
-        for _ in range(len(starts)):
-            self.graph.replay()
-
-
-def rate_factor(schedule: str, step: int, total: int) -> float:
-    """Learning rate at a step, as a share of the recipe's rate."""
-    if schedule == "constant":
-        return 1.0
-    warm = max(1, total // 20)
-    if step < warm:
-        return (step + 1) / warm
-    return 0.5 * (1.0 + math.cos(math.pi * (step - warm) / max(1, total - warm)))
