@@ -113,8 +113,8 @@ def draw(curves: dict[str, list[list[float]]], out: Path) -> None:
             steps, nll = np.array([row[:2] for row in rows]).T
             colour, line = styles[recipe]
             mark = "o" if kind == "node" else "s"
-            panel.plot(steps, nll, line, color=colour, label=f"{'node-wise' if kind == 'node' else kind}, {recipe}")
-            panel.plot(steps[-1], nll[-1], mark, color=colour, markersize=6)
+            label = f"{'node-wise' if kind == 'node' else kind}, {recipe}"
+            panel.plot(steps, nll, line, color=colour, marker=mark, markevery=[-1], label=label)
         panel.set(title=title, xscale="log", xlabel="optimiser steps (log scale)")
         panel.set_ylim(top=min(2.0, panel.get_ylim()[1]))
         panel.grid(alpha=0.25)

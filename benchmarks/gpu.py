@@ -1,6 +1,7 @@
 """The learned filter on a CUDA device: kernels against float64, CPU against GPU, the paper's recipe for ten seeds.
 
-    python benchmarks/gpu.py --data FOLDER [--quick]
+    python benchmarks/gpu.py --data FOLDER [--quick] [--out docs/data/gpu_h200.json]
+    python benchmarks/gpu.py --draw docs/data/gpu_h200.json --out docs/images/cost_against_n.png
 
 Needs numpy, scipy and torch with Triton, nothing else: it runs from a source checkout. FOLDER holds metr-la.npz.
 """
@@ -92,12 +93,35 @@ def copy_rate() -> float:
     return 2 * 20 * x.numel() / (time.perf_counter() - start)
 
 
+def draw(found: dict[str, float], out: Path) -> None:
+    """Cost of a training step against the number of sensors."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    start = "ms a step, N = "
+    n, ms = np.array([(int(key.removeprefix(start)), value) for key, value in found.items() if key.startswith(start)]).T
+    figure, panel = plt.subplots(figsize=(6.5, 4), constrained_layout=True)
+    panel.loglog(n, ms, "o-", color="black", label="measured")
+    panel.loglog(n[2:], ms[2] * n[2:] / n[2], "--", color="0.5", label="linear in N")
+    panel.set(
+        xlabel="sensors N", ylabel="ms a training step", title=f"Cost of a training step, one seed, {found['device']}"
+    )
+    panel.legend(frameon=False)
+    figure.savefig(out, dpi=110)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--draw", type=Path, help="draw recorded figures instead of measuring")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--quick", action="store_true", help="a tenth of the epochs, scaled in the report")
     args = parser.parse_args()
+    if args.draw:
+        draw(json.loads(args.draw.read_text()), args.out)
+        return
     torch.backends.cuda.matmul.allow_tf32 = False
     found: dict[str, object] = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
     found["copy TB/s"] = round(copy_rate() / 1e12, 2)
