@@ -55,12 +55,12 @@ def spectral_groups(adjacency: ArrayLike, k: int = 4, seed: int = 0) -> Groups:
     require(k >= 1, f"at least one group, got k = {k}")
     if k >= len(A):
         return tuple((i,) for i in range(len(A)))
-    rows = _bottom_eigenvectors(A, k)
+    rows = bottom_eigenvectors(A, k)
     rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     return from_labels(k_means(rows, k, np.random.default_rng(seed)))
 
 
-def _bottom_eigenvectors(A: Array, k: int) -> Array:
+def bottom_eigenvectors(A: Array, k: int) -> Array:
     """Eigenvectors (N, k) of I - D^-1/2 A D^-1/2 with the smallest eigenvalues, part by connected part.
 
     Every part has an eigenvalue 0 (a sensor without edges too), so with more than k parts "the bottom k" is not unique

@@ -82,13 +82,18 @@ def filter_row(
     return JointPredictor(filter_, score, rule, **options)
 
 
-def published_row(name: Name, **options: Any) -> Any:
-    """An unfitted published method, with the surface of `JointPredictor`; options as its class takes them."""
-    require(
-        name.geometry is None and name.wrap is None,
-        f"{name.method} has a shape and a calibration of its own: leave the geometry and the wrap out",
-    )
-    return _published(name.method)(**options)
+def published_row(name: Name, *, wrap: Any = None, **options: Any) -> Any:
+    """An unfitted published method, with the surface of `JointPredictor`; options as its class takes them.
+
+    A wrap scales the sets of the method (`jointset.baselines.published.wrapped`); `wrap` replaces the rule of the name.
+    """
+    require(name.geometry is None, f"{name.method} has a shape of its own: leave the geometry out")
+    made = _published(name.method)(**options)
+    if name.wrap is not None:
+        from jointset.baselines.published.wrapped import WrappedRule
+
+        made.rule = WrappedRule(made.rule, wrap or rule_named(name.wrap, alpha=made.alpha))
+    return made
 
 
 def _published(method: str) -> Any:
@@ -115,10 +120,13 @@ def load_predictor(path: str | Path) -> Any:
 
 
 def _stored_rule(path: str | Path) -> str | None:
-    """Class of the rule in a model folder of a published method, None for all others."""
+    """Class of the own rule in a model folder of a published method, None for all others."""
     try:
         parts = json.loads((Path(path) / "model.json").read_text())["parts"]
-        return parts["rule"]["class"] if "rule" in parts else None
+        if "rule" not in parts:
+            return None
+        rule = parts["rule"]
+        return rule["fields"]["own"]["class"] if rule["class"] == "WrappedRule" else rule["class"]
     except (OSError, ValueError, KeyError, TypeError):
         return None  # loading will say what is wrong
 

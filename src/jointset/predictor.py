@@ -3,76 +3,27 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Self
 
 import numpy as np
 
 from jointset.calibration import Split, minimum_scores
+from jointset.calibration.quantiles import score_quantile
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.laws import concatenate
 from jointset.panel import Panel
+from jointset.runs import Outcome as Outcome
+from jointset.runs import Run as Run
+from jointset.runs import columns_of
 from jointset.scores import Mahalanobis
 from jointset.storage import load_folder, save_folder
+from jointset.trust import Trust, Watch, start_watch
 
 BLOCK = 16_000_000  # numbers a block of covariances may hold when a filter emits a new one at every step
-
-
-class Outcome(NamedTuple):
-    """What one reading said: its score, the radius it was held against, and whether it was inside."""
-
-    score: float
-    radius: float
-    inside: bool
-    observed: int  # sensors that had a reading; with 0 the score is NaN and nothing adapts
-
-
-@dataclass(frozen=True)
-class Run:
-    """Regions and outcomes of a whole panel, row by row; sizes are in the units of the data."""
-
-    sensors: tuple[str, ...]
-    timestamps: Array | None
-    values: Array  # (T, N)
-    mean: Array  # (T, N)
-    lower: Array  # (T, N)
-    upper: Array  # (T, N)
-    score: Array  # (T,), NaN where a row has no reading
-    radius: Array  # (T,)
-    inside: Array  # (T,) bool
-    width: Array  # (T,)
-    width_full: Array  # (T,)
-    log_volume: Array  # (T,)
-    infinite_share: float  # share of steps whose radius was infinite or had to be clipped, since calibration
-    regions: Any = None  # the regions themselves, batched over time
-
-    @property
-    def joint(self) -> float:
-        """Share of rows inside their region, among rows with at least one reading."""
-        seen = ~np.isnan(self.score)
-        return float(self.inside[seen].mean()) if seen.any() else float("nan")
-
-    @property
-    def marginal(self) -> float:
-        """Share of single readings inside the bounds of their sensor."""
-        seen = ~np.isnan(self.values)
-        ok = (self.values >= self.lower) & (self.values <= self.upper)
-        return float(ok[seen].mean()) if seen.any() else float("nan")
-
-    def summary(self) -> dict[str, float]:
-        """Coverage and mean sizes."""
-        return {
-            "joint": self.joint,
-            "marginal": self.marginal,
-            "width": float(np.mean(self.width)),
-            "width_full": float(np.mean(self.width_full)),
-            "log_volume": float(np.mean(self.log_volume)),
-            "infinite_share": self.infinite_share,
-            "steps": len(self.score),
-        }
 
 
 class JointPredictor:
@@ -120,6 +71,7 @@ class JointPredictor:
         self.filter_state: Any = None  # set by calibrate, with the next two; advanced by update and run
         self.calibration_state: Any = None
         self.calibration_scores: Array = np.empty(0)  # in time order; (m, K) where a set has K radii
+        self.watch: Watch | None = None  # of the scores since calibration, for `trust`
         self.last_time: int | None = None  # time stamp of the last row seen, where there are stamps
         self._pending: tuple[Any, float] | None = None  # law and radius of the next step
 
@@ -141,15 +93,19 @@ class JointPredictor:
 
     # ------------------------------------------------------------------ fit and calibrate
 
-    def fit(self, panel: Panel, **options: Any) -> JointPredictor:
-        """Fit the filter on a training panel; forgets any earlier calibration. Options go to the filter's `fit`."""
+    def fit(self, panel: Panel, *, frozen: bool = False, **options: Any) -> JointPredictor:
+        """Fit the filter on a training panel; forgets any earlier calibration. Options go to the filter's `fit`.
+
+        `frozen` says that the filter is fitted already, on this panel in the units it would be given here.
+        """
         panel.require_varying()
         shift, scale = np.zeros(panel.n_sensors), np.ones(panel.n_sensors)
         if self.standardize:
             shift, scale = np.nanmean(panel.values, axis=0), np.nanstd(panel.values, axis=0)
-        self.filter = self.filter.fit(panel.with_values((panel.values - shift) / scale), **options)
+        if not frozen:
+            self.filter = self.filter.fit(panel.with_values((panel.values - shift) / scale), **options)
         self.sensors, self.shift, self.scale = panel.sensors, shift, scale
-        self.filter_state = self.calibration_state = self._pending = None
+        self.filter_state = self.calibration_state = self.watch = self._pending = None
         return self
 
     def calibrate(self, panel: Panel) -> JointPredictor:
@@ -166,6 +122,7 @@ class JointPredictor:
             f"alpha={self.alpha}: at least {needed} are needed; calibrate on more rows, or choose a larger alpha",
         )
         self.calibration_state, self.calibration_scores = self.calibration.start(scores), scores
+        self.watch = self._start_watch()
         self.filter_state, self._pending = parts[-1][1], None
         self._saw(panel)
         return self
@@ -184,7 +141,12 @@ class JointPredictor:
         after = self.filter.step(self.filter_state, (y - self.shift) / self.scale)
         self.calibration_state = self.calibration.update(self.calibration_state, score)
         self.filter_state, self._pending = after, None
+        self.watch = self._watched().update(score, score <= radius)
         return Outcome(score, radius, score <= radius, int(y.size - np.isnan(y).sum()))
+
+    def trust(self) -> Trust:
+        """What the calibration is worth, the coverage to expect, drift of the scores since; cheap at every step."""
+        return self._watched().trust(self.infinite_share)
 
     def contributions(self, y: Array) -> Array:
         """How much each sensor of a reading adds to its score under the next law (N,); 0 where missing."""
@@ -206,35 +168,59 @@ class JointPredictor:
         The predictor ends where the panel ends, as after that many updates; use `copy()` to keep the present one.
         With `regions=False` only bounds and sizes are kept, which matters when the covariance changes at every step.
         """
+        return self.run_with((), panel, regions=regions, progress=progress)[0][0]
+
+    def run_with(
+        self,
+        others: Sequence[Self],
+        panel: Panel,
+        *,
+        regions: bool = True,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[tuple[Run, float]]:
+        """Runs of this predictor and of others that differ from it in their rule only (see `rewrapped`).
+
+        Laws and scores are made once for all. With every run come the seconds it would have taken alone.
+        """
         self._require_calibrated()
-        values = self._values_of(panel)
-        pieces = []
-        state, calibrated = self.filter_state, self.calibration_state
+        values, together = self._values_of(panel), (self, *others)
+        pieces: list[list[dict[str, Array]]] = [[] for _ in together]
+        kept = []
+        clock, begin, own, spared = time.perf_counter, time.perf_counter(), [0.0] * len(together), 0.0
+        state, calibrated = self.filter_state, [one.calibration_state for one in together]
         for law, rows, after in self._laws(values, state):
             state = after
             scores = np.atleast_1d(self.score.score(law, rows))
-            radii, calibrated = self.calibration.run(calibrated, scores)
-            region = self.score.region(law, radii)
-            piece = {
-                "mean": law.mean,
-                "lower": region.bounds[0],
-                "upper": region.bounds[1],
-                "score": scores,
-                "radius": radii,
-                "inside": scores <= radii,
-                "width": region.width,
-                "width_full": region.width_full,
-                "log_volume": region.log_volume,
-            }
-            pieces.append((piece, law if regions else None))
+            for i, one in enumerate(together):
+                start = clock()
+                radii, calibrated[i] = one.calibration.run(calibrated[i], scores)
+                own[i] += clock() - start
+                pieces[i].append(columns_of(self.score.region(law, radii), law, scores, radii))
+                spared += (clock() - start) * (i > 0)  # the law keeps its sizes: alone, each would pay as the first
+            kept.append(law if regions else None)
             if progress is not None:
                 progress(len(rows))
-        self.filter_state, self.calibration_state, self._pending = state, calibrated, None
-        self._saw(panel)
-        columns = {key: np.concatenate([piece[key] for piece, _ in pieces]) for key in pieces[0][0]}
-        whole = self.score.region(concatenate([law for _, law in pieces]), columns["radius"]) if regions else None
-        share = self.infinite_share
-        return Run(panel.sensors, panel.timestamps, values, infinite_share=share, regions=whole, **columns)
+        shared = clock() - begin - spared - own[0]
+        runs = []
+        for one, parts, radius_state, seconds in zip(together, pieces, calibrated, own, strict=True):
+            one.filter_state, one.calibration_state, one._pending = state, radius_state, None
+            one._saw(panel)
+            columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+            whole = self.score.region(concatenate(kept), columns["radius"]) if regions else None
+            one.watch = one._watched().run(columns["score"], columns["inside"])
+            share = one.infinite_share
+            run = Run(panel.sensors, panel.timestamps, values, infinite_share=share, regions=whole, **columns)
+            runs.append((run, shared + seconds))
+        return runs
+
+    def rewrapped(self, calibration: Any) -> Self:
+        """An independent predictor with another rule, started from the same calibration scores."""
+        self._require_calibrated()
+        other = copy.copy(self)
+        other.calibration, other._pending = calibration, None
+        other.calibration_state = calibration.start(self.calibration_scores)
+        other.watch = other._start_watch()
+        return other
 
     def _laws(self, values: Array, state: Any) -> Iterator[tuple[Any, Array, Any]]:
         """Laws of consecutive blocks of rows in the units of the data, those rows, and the state after them."""
@@ -245,6 +231,14 @@ class JointPredictor:
             yield laws.rescale(self.shift, self.scale), rows, state
 
     # ------------------------------------------------------------------ checks
+
+    def _start_watch(self) -> Watch:
+        return start_watch(self.calibration_scores, score_quantile(np.sort(self.calibration_scores), self.alpha))
+
+    def _watched(self) -> Watch:
+        self._require_calibrated()
+        assert self.watch is not None  # set with the calibration state
+        return self.watch
 
     def _saw(self, panel: Panel) -> None:
         if panel.timestamps is not None and len(panel):
@@ -305,6 +299,7 @@ STORED = (
     "filter_state",
     "calibration_state",
     "calibration_scores",
+    "watch",
     "last_time",
 )
 

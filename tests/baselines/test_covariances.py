@@ -7,6 +7,7 @@ from jointset.baselines.conditional import Local
 from jointset.baselines.residual_filter import Pilot
 from jointset.baselines.shapes import EWMA, Rolling
 from jointset.baselines.shrinkage import schaefer_strimmer, second_moment, to_diagonal
+from jointset.baselines.updates import inverse_factor, signed_factors
 
 
 @pytest.fixture(scope="module")
@@ -58,28 +59,59 @@ def test_rolling_is_its_window_at_refresh_one(residuals):
     shape = Rolling(window=60, jitter=0.0, refresh=1).fit(pilot(residuals[:400]))
     E = residuals[400:]
     law, _ = shape.run(E, np.zeros(E.shape), None, shape.start())
-    expected = literal(
-        E,
-        residuals[340:400],
-        lambda window, e: np.vstack([window[1:], e]),
-        lambda window: to_diagonal(window.T @ window / 60, 0.05),
+    compare(law, E, rolling_literal(residuals), 1e-8)
+
+
+def rolling_literal(residuals, window=60):
+    return literal(
+        residuals[400:],
+        residuals[400 - window : 400],
+        lambda rows, e: np.vstack([rows[1:], e]),
+        lambda rows: to_diagonal(rows.T @ rows / window, 0.05),
     )
-    compare(law, E, expected, 1e-8)
 
 
-def test_rolling_holds_its_target_between_refreshes(residuals):
-    """Updates and downdates are exact; only the diagonal target is as old as the last factorisation."""
-    E = residuals[400:][~np.isnan(residuals[400:]).any(axis=1)]
-    shape = Rolling(window=60, jitter=0.0, refresh=20).fit(pilot(residuals[:400]))
+@pytest.mark.parametrize("tolerance", [0.1, 0.02])
+def test_rolling_follows_its_moving_target(residuals, tolerance):
+    """Through an outage too: variances are exact, log-determinants and scores of second order in the tolerance."""
+    shape = Rolling(window=60, jitter=0.0, refresh=40, tolerance=tolerance).fit(pilot(residuals[:400]))
+    E = residuals[400:]
     law, _ = shape.run(E, np.zeros(E.shape), None, shape.start())
-    windows = np.vstack([residuals[340:400], E])
-    out = []
-    for t, e in enumerate(E):
-        C = windows[t : t + 60].T @ windows[t : t + 60] / 60
-        old = windows[t - t % 20 :][:60]
-        S = 0.95 * C + 0.05 * np.diag((old**2).mean(axis=0))
-        out.append((e @ np.linalg.solve(S, e), np.diag(S), np.linalg.slogdet(S)[1]))
-    compare(law, E, tuple(map(np.array, zip(*out, strict=True))), 1e-8)
+    scores, variances, log_dets = rolling_literal(residuals)
+    whole = ~np.isnan(scores)
+    np.testing.assert_allclose(law.variance, variances, rtol=1e-8)
+    assert np.abs(law.log_det - log_dets).max() / 12 < tolerance**2
+    gaps = np.abs(law.mahalanobis(E)[whole] / scores[whole] - 1)
+    assert np.median(gaps) < tolerance**2 and np.quantile(gaps, 0.99) < 0.5 * tolerance
+    for t in (3, 110, 127, 300):  # one step on its own has the very numbers of the run
+        assert law[t].log_det == pytest.approx(law.log_det[t], abs=1e-9)
+        assert law[t].mahalanobis(E[t]) == pytest.approx(law.mahalanobis(E)[t], rel=1e-9)
+        np.testing.assert_allclose(law[t].variance, variances[t], rtol=1e-8)
+
+
+def test_rolling_scores_readings_other_than_its_own(residuals):
+    shape = Rolling(window=60, refresh=40).fit(pilot(residuals[:400]))
+    E = residuals[400:480]
+    law, _ = shape.run(E, np.zeros(E.shape), None, shape.start())
+    other = np.random.default_rng(5).normal(size=E.shape)
+    expected = [law[t].mahalanobis(other[t]) for t in range(80)]
+    np.testing.assert_allclose(law.mahalanobis(other), expected, rtol=1e-9)
+
+
+def test_signed_factors_keep_the_leading_parts():
+    rng = np.random.default_rng(6)
+    V = rng.normal(size=(90, 75)) / 12
+    M = V.T @ V + np.diag(np.where(np.arange(75) % 3 == 1, -1.0, 1.0))
+    L, d = signed_factors(M)
+    np.testing.assert_allclose((L * d) @ L.T, M, atol=1e-12)
+    assert (np.triu(L, 1) == 0).all() and (np.diag(L) == 1).all()
+    for k in (1, 2, 33, 70):
+        assert np.prod(d[:k]) == pytest.approx(np.linalg.det(M[:k, :k]), rel=1e-9)
+
+
+def test_a_triangle_is_inverted_by_halves():
+    root = np.linalg.cholesky(np.cov(np.random.default_rng(7).normal(size=(150, 400))))
+    np.testing.assert_allclose(inverse_factor(root) @ root, np.eye(150), atol=1e-12)
 
 
 def test_local_uses_the_nearest_moments():

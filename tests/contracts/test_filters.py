@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from jointset.baselines import StaticFilter
+from jointset.baselines.conditional import Local
+from jointset.baselines.residual_filter import ResidualFilter
+from jointset.baselines.shapes import EWMA, Rolling
 from jointset.datasets import generate_grssf
 from jointset.filters import GNF, GraphLGSSM
 from jointset.storage import pack, unpack
@@ -13,6 +16,9 @@ FILTERS = {
     "kalman from data": GraphLGSSM(obs_noise_frac=0.1),
     "kalman tuned": GraphLGSSM(tune=True),
     "static": StaticFilter(),
+    "ewma": ResidualFilter(shape=EWMA(half_life=50, refresh=64), name="ewma"),
+    "rolling": ResidualFilter(shape=Rolling(window=100, refresh=32), name="rolling"),
+    "local": ResidualFilter(shape=Local(k=30), name="local"),
     "gnf": GNF(steps=30),
     "gnf-node": GNF(node=True, steps=30),
     "diag-gru": GNF(graph=False, rank=0, steps=30),

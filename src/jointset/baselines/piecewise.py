@@ -17,16 +17,14 @@ from jointset.laws import DenseLaw
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows (k,) of a law and their covariance: one for all (`Covariance`), or one each (`UpdatedCovariance`)."""
+    """Rows (k,) of a law and their covariance: one `Covariance` for all, or one each (updated, or of a window)."""
 
     rows: Array
     covariance: Any
 
-    def matrix(self, position: int) -> Array:
-        """The covariance (N, N) of the row at this position of the piece."""
-        if isinstance(self.covariance, Covariance):
-            return self.covariance.matrix
-        return self.covariance.matrix(position)
+    def at(self, position: int) -> Covariance:
+        """The covariance of the row at this position of the piece."""
+        return self.covariance if isinstance(self.covariance, Covariance) else self.covariance.at(position)
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,12 @@ class PiecewiseLaw:
         out = np.empty(self.mean.shape)
         for piece in self.pieces:
             out[piece.rows] = piece.covariance.variance
-        return out * self.unit**2
+        return out if self._plain else out * self.unit**2
+
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether the units are those of the pieces."""
+        return bool((self.unit == 1.0).all())
 
     @cached_property
     def log_det(self) -> Array:
@@ -59,14 +62,17 @@ class PiecewiseLaw:
 
     def mahalanobis(self, y: Array) -> Array:
         """Squared Mahalanobis distance (T,) on the observed entries; NaN where nothing is observed."""
-        e = (np.asarray(y, dtype=float) - self.mean) / self.unit
+        e = np.asarray(y, dtype=float) - self.mean
+        if not self._plain:
+            e /= self.unit
         missing = np.isnan(e)
-        e = np.where(missing, 0.0, e)
+        if missing.any():
+            e[missing] = 0.0
         out = np.empty(len(e))
         for piece in self.pieces:
             out[piece.rows] = piece.covariance.distance(e[piece.rows])
         for t in np.flatnonzero(missing.any(axis=1)).tolist():  # the marginal law on what is there
-            out[t] = np.nan if missing[t].all() else Covariance(self._matrix(t)).observed(missing[t]).distance(e[t])
+            out[t] = np.nan if missing[t].all() else self._at(t).observed(missing[t]).distance(e[t])
         return out
 
     @cached_property
@@ -77,9 +83,9 @@ class PiecewiseLaw:
             places[piece.rows, 0], places[piece.rows, 1] = number, np.arange(len(piece.rows))
         return places
 
-    def _matrix(self, t: int) -> Array:
+    def _at(self, t: int) -> Covariance:
         number, position = self._places[t]
-        return self.pieces[number].matrix(int(position))
+        return self.pieces[number].at(int(position))
 
     @property
     def covariance(self) -> Covariance:
@@ -87,7 +93,7 @@ class PiecewiseLaw:
         n = self.mean.shape[1]
         matrices = np.empty((len(self.mean), n, n))
         for t in range(len(matrices)):
-            matrices[t] = self._matrix(t)
+            matrices[t] = self._at(t).matrix
         return Covariance(matrices * (self.unit[:, None] * self.unit))
 
     def dense(self) -> DenseLaw:
@@ -120,10 +126,8 @@ class PiecewiseLaw:
 
     def __getitem__(self, index: Any) -> DenseLaw:
         if isinstance(index, (int, np.integer)):
-            shared = self.pieces[self._places[index][0]].covariance
-            if isinstance(shared, Covariance) and (self.unit == 1.0).all():
-                return DenseLaw(self.mean[index], shared)  # factorised once
-            return DenseLaw(self.mean[index], self._matrix(int(index)) * (self.unit[:, None] * self.unit))
+            covariance = self._at(int(index))  # one that serves many rows is factorised once
+            return DenseLaw(self.mean[index], covariance if self._plain else covariance.rescale(self.unit))
         return self.dense()[index]
 
     def __len__(self) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,8 +17,9 @@ from jointset.contracts import Array
 from jointset.errors import require
 from jointset.panel import Panel
 from jointset.predictor import BLOCK, JointPredictor, Outcome, Run
+from jointset.trust import Watch, start_watch
 
-ROWS_AT_ONCE = 8192
+ROWS_AT_ONCE = 4096
 
 
 class RowPredictor(JointPredictor):
@@ -68,10 +70,17 @@ class RowPredictor(JointPredictor):
         super().calibrate(panel)
         return self
 
-    def run(self, panel: Panel, *, regions: bool = True, progress: Callable[[int], None] | None = None) -> Run:
-        """Predict and update through a whole panel."""
+    def run_with(
+        self,
+        others: Sequence[Any],
+        panel: Panel,
+        *,
+        regions: bool = True,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[tuple[Run, float]]:
+        """Runs of this predictor and of others that differ in their rule only."""
         self._times = self._clocked(panel)
-        return super().run(panel, regions=regions, progress=progress)
+        return super().run_with(others, panel, regions=regions, progress=progress)
 
     def restart(self) -> None:
         """Let the mean start afresh with the next row, as at the start of a block; shape and radius go on."""
@@ -121,6 +130,7 @@ class ComponentPredictor(RowPredictor):
             f"too few for alpha={self.alpha} shared by {k} components: at least {needed} are needed",
         )
         self.calibration_state, self.calibration_scores = self.calibration.start(scores), scores
+        self.watch = self._start_watch()
         self.filter_state, self._pending = parts[-1][1], None
         self._saw(panel)
         return self
@@ -139,36 +149,57 @@ class ComponentPredictor(RowPredictor):
         after = self.filter.step(self.filter_state, (y - self.shift) / self.scale)
         self.calibration_state = self.calibration.update(self.calibration_state, scores)
         self.filter_state, self._pending = after, None
+        self.watch = self._watched().update(nominal, inside)
         return Outcome(nominal, radius, inside, int(y.size - np.isnan(y).sum()))
 
-    def run(self, panel: Panel, *, regions: bool = True, progress: Callable[[int], None] | None = None) -> Run:
-        """Predict and update through a whole panel; regions cost no memory here and are always kept."""
+    def _start_watch(self) -> Watch:
+        return start_watch(self.calibration.score(self.calibration_state, self.calibration_scores), 1.0 - self.alpha)
+
+    def rewrapped(self, calibration: Any) -> Self:
+        """An independent predictor with another rule for the level, started from the same calibration scores."""
+        return super().rewrapped(replace(calibration, shares=self.calibration.shares))
+
+    def run_with(
+        self,
+        others: Sequence[Any],
+        panel: Panel,
+        *,
+        regions: bool = True,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[tuple[Run, float]]:
+        """Runs of this predictor and of others that differ in their rule; regions cost no memory and are kept."""
         self._require_calibrated()
-        values = self._values_of(panel)
+        values, begin = self._values_of(panel), time.perf_counter()
         self._times = None
         blocks = list(self._laws(values, self.filter_state))
         law = replace(blocks[0][0], mean=np.concatenate([law.mean for law, _, _ in blocks]))
         scores = law.scores(values)
-        radii, nominal, levels, self.calibration_state = self.calibration.run(self.calibration_state, scores)
-        region = self.score.region(law, radii)
-        self.filter_state, self._pending = blocks[-1][2], None
-        self._saw(panel)
+        shared, runs = time.perf_counter() - begin, []
+        for one in (self, *others):
+            begin = time.perf_counter()
+            radii, nominal, levels, one.calibration_state = one.calibration.run(one.calibration_state, scores)
+            region = self.score.region(law, radii)
+            lower, upper = region.bounds
+            one.filter_state, one._pending = blocks[-1][2], None
+            one._saw(panel)
+            run = Run(
+                panel.sensors,
+                panel.timestamps,
+                values,
+                law.mean,
+                lower,
+                upper,
+                nominal,
+                levels,
+                np.all(scores <= radii, axis=1),
+                region.width,
+                region.width_full,
+                region.log_volume,
+                one.infinite_share,
+                region,
+            )
+            one.watch = one._watched().run(nominal, run.inside)
+            runs.append((run, shared + time.perf_counter() - begin))
         if progress is not None:
             progress(len(values))
-        lower, upper = region.bounds
-        return Run(
-            panel.sensors,
-            panel.timestamps,
-            values,
-            law.mean,
-            lower,
-            upper,
-            nominal,
-            levels,
-            np.all(scores <= radii, axis=1),
-            region.width,
-            region.width_full,
-            region.log_volume,
-            self.infinite_share,
-            region,
-        )
+        return runs

@@ -1,141 +1,57 @@
-"""Comparison rows by name, and a row run through a benchmark cell as its protocol says.
+"""Rows run through a benchmark cell as its protocol says: one at a time, or all wraps and seeds of one in one pass.
 
-`METHOD[:GEOMETRY][+WRAP]`: `static`, `ewma:box`, `factor+aci`, `group+agaci`. A row is an unfitted predictor with the
-surface of `JointPredictor`; its two protocols differ in shapes and scores (`row`) and in blocks (`run_row`).
+What is shared is made once. Seeds of a learned filter or backbone train in one program; the wraps of a row
+(`ewma`, `ewma+aci`, `ewma+pid`) have the same laws and scores and differ in the rule that turns scores into radii.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jointset.baselines.components import FactorBox, GroupMaximum, OrthogonalBlocks, SingleScore
-from jointset.baselines.conditional import Local, TimeOfDay
-from jointset.baselines.cost_agaci import CostAgACI
-from jointset.baselines.residual_filter import ResidualFilter
+from jointset.baselines.named import GEOMETRIES, LOOKBACK, ROWS, Name, parse, row, row_rule
 from jointset.baselines.root_score import RootMahalanobis
-from jointset.baselines.row_predictor import ComponentPredictor, RowPredictor
-from jointset.baselines.shapes import EWMA, Constant, Rolling
-from jointset.baselines.shared_level import SharedLevel
-from jointset.baselines.splits import ResidualSplit
-from jointset.baselines.static import StaticFilter
-from jointset.calibration import RULES
-from jointset.calibration import calibration as rule_named
-from jointset.errors import require, suggest
+from jointset.baselines.row_predictor import RowPredictor
+from jointset.errors import require
 from jointset.predictor import JointPredictor, Run
-from jointset.scores import MaxStudentised, score_for
 
 if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
 
-LOOKBACK = 400  # test scores in the pool of protocol `table`
+__all__ = [
+    "GEOMETRIES",
+    "LOOKBACK",
+    "ROWS",
+    "Name",
+    "Timing",
+    "fitted_backbones",
+    "fitted_row",
+    "fitted_rows",
+    "parse",
+    "pilot_block",
+    "row",
+    "row_rule",
+    "run_row",
+    "run_rows",
+]
+
 WARM = 50  # steps before the calibration block on which a filter is warmed up in protocol `table`
-GEOMETRIES = ("ellipsoid", "box")
 PLUG_IN = ("static", "factor", "group", "spectral", "per-group-factor")  # `text`: shape from the calibration block
 BEFORE = ("ewma", "rolling")  # `text`: shape from the validation block, which ends where calibration begins
 
 
-class Name(NamedTuple):
-    """The parts of a method's name; no geometry is the row's own, no wrap is the split rule."""
+class Timing(NamedTuple):
+    """Seconds of fitting and calibrating, and of the pass through the test block, as if the row had run alone.
 
-    method: str
-    geometry: str | None
-    wrap: str | None
-
-
-def parse(name: str) -> Name:
-    """The parts of `METHOD[:GEOMETRY][+WRAP]`.
-
-    >>> parse("gnf-node:box+aci")
-    Name(method='gnf-node', geometry='box', wrap='aci')
+    Seeds that train in one program share its time equally.
     """
-    front, plus, wrap = name.partition("+")
-    method, colon, geometry = front.partition(":")
-    require(
-        not colon or geometry in GEOMETRIES, f"unknown geometry {geometry!r}: choose one of {', '.join(GEOMETRIES)}"
-    )
-    require(not plus or wrap in RULES, f"unknown wrap {wrap!r}: choose one of {', '.join(RULES)}")
-    return Name(method, geometry or None, wrap or None)
 
-
-def _shapes(protocol: str, seed: int) -> dict[str, Callable[[], Any]]:
-    """What each row makes of the residuals."""
-    conditional: dict[str, Callable[[], Any]] = {
-        "ewma": EWMA,
-        "rolling": Rolling,
-        "time-of-day": TimeOfDay,
-        "local": Local,
-        "spectral": lambda: OrthogonalBlocks(ResidualSplit("spectral")),
-    }
-    if protocol == "table":
-        groups: dict[str, Any] = {"grouping": "spectral", "seed": seed}
-        return conditional | {
-            "static": lambda: Constant(shrink=0.1),
-            "rolling": lambda: Rolling(refresh=8),
-            "factor": lambda: FactorBox(ResidualSplit("factor", rest=False)),
-            "group": lambda: GroupMaximum(ResidualSplit("group", **groups)),
-            "per-group-factor": lambda: FactorBox(ResidualSplit("group-factor", rest=False, **groups)),
-        }
-    return conditional | {
-        "static": Constant,
-        "factor": lambda: OrthogonalBlocks(ResidualSplit("factor")),
-        "group": lambda: OrthogonalBlocks(ResidualSplit("group")),
-        "per-group-factor": lambda: OrthogonalBlocks(ResidualSplit("group-factor")),
-    }
-
-
-ROWS = tuple(_shapes("text", 0))
-
-
-def row(
-    name: str,
-    *,
-    protocol: str = "text",
-    alpha: float = 0.1,
-    warmup: int = 50,
-    standardize: bool = True,
-    seed: int = 0,
-    backbone: Any = None,
-) -> RowPredictor:
-    """An unfitted row with a backbone's mean; `seed` draws the spectral groups of protocol `table`.
-
-    >>> row("factor+aci").alpha
-    0.1
-    """
-    method, geometry, wrap = parse(name)
-    require(method in ROWS, f"unknown row {method!r}: {suggest(method, ROWS)}")
-    shape, table = _shapes(protocol, seed)[method](), protocol == "table"
-    centred = table and method in ("factor", "group", "per-group-factor")
-    options: dict[str, Any] = {"shape": shape, "centred": centred, "cold": table, "name": name}
-    if backbone is not None:
-        options["backbone"] = backbone
-    filter_ = StaticFilter(**options) if isinstance(shape, Constant) else ResidualFilter(**options)
-    kept: dict[str, Any] = {"warmup": warmup, "standardize": standardize}
-    components = hasattr(shape, "scores")
-    require(
-        not (components and geometry == "box"),
-        f"{method} has no box form: its set is a product of its own; leave :box out, or use static:box",
-    )
-    if components and not isinstance(shape, GroupMaximum):
-        rule = _rule(wrap, alpha, protocol, pooled=False)
-        return ComponentPredictor(filter_, SharedLevel(rule, lookback=LOOKBACK * (table and wrap is not None)), **kept)
-    if components:
-        score: Any = SingleScore()
-    elif geometry == "box":
-        score = MaxStudentised()
-    else:
-        score = RootMahalanobis() if table else score_for("ellipsoid")
-    return RowPredictor(filter_, score, _rule(wrap, alpha, protocol), **kept)
-
-
-def _rule(wrap: str | None, alpha: float, protocol: str, *, pooled: bool = True) -> Any:
-    """The calibration rule of a wrap; in `table` its pool takes in test scores, unless the components do (`pooled`)."""
-    if protocol != "table" or wrap in (None, "split", "pid"):
-        return rule_named(wrap or "split", alpha=alpha)
-    lookback = LOOKBACK if pooled else 0
-    if wrap == "agaci":
-        return CostAgACI(alpha, lookback=lookback)
-    return rule_named(wrap, alpha=alpha, lookback=lookback)
+    fit_seconds: float
+    predict_seconds: float
+    n_calibration: int  # scores the radius comes from
 
 
 def run_row(
@@ -146,40 +62,170 @@ def run_row(
     *,
     backbone: Any = None,
     pilot: str | None = None,
+    training: dict[str, Any] | None = None,
     regions: bool = False,
 ) -> Run:
     """A row fitted, calibrated and tested on the blocks of a cell, as the cell's protocol says.
 
-    `seed` is that of a filter's training; the spectral groups of `table` are drawn with the cell's own. A `backbone`
-    replaces the graph autoregression in rows that have one, and `pilot` names the block their shape is fitted on
-    instead of the protocol's: `train`, `validation` (fresh calibration scores) or `calibration` (plug-in).
+    `seed` is that of training; the spectral groups of `table` are drawn with the cell's own. A `backbone`, by name or
+    as an object, replaces the graph autoregression in rows that have one; around a filter's covariance it replaces the
+    filter's mean. `pilot` names the block a row's shape is fitted on instead of the protocol's: `train`, `validation`
+    (fresh calibration scores) or `calibration` (plug-in). `training` holds settings of learned filters (recipe, steps,
+    rank, device); its device is that of learned backbones too.
     """
-    return fitted_row(method, cell, alpha, seed, backbone=backbone, pilot=pilot).run(cell.test, regions=regions)
+    predictor = fitted_row(method, cell, alpha, seed, backbone=backbone, pilot=pilot, training=training)
+    return predictor.run(cell.test, regions=regions)
+
+
+def run_rows(
+    names: Sequence[str],
+    cell: Cell,
+    alpha: float = 0.1,
+    seeds: Sequence[int] = (0,),
+    *,
+    backbone: Any = None,
+    pilot: str | None = None,
+    training: dict[str, Any] | None = None,
+) -> Iterator[tuple[str, int, Run, Timing]]:
+    """Runs of names that differ in their wrap only, for every seed: each the run that `run_row` gives for it alone.
+
+    Arguments as in `run_row`. What does not depend on the seed is run once and given for every seed.
+
+    >>> from jointset.datasets.cells import cell
+    >>> [(name, round(run.joint, 2)) for name, _, run, _ in run_rows(["ewma", "ewma+aci"], cell("grssf-a-30"))]
+    [('ewma', 0.9), ('ewma+aci', 0.9)]
+    """
+    from jointset.methods import PUBLISHED
+
+    names = list(names)
+    bases = sorted({name.partition("+")[0] for name in names})
+    require(
+        len(bases) == 1, f"rows of one pass must share method and geometry, got {', '.join(bases)}: pass them apart"
+    )
+    apart = [name for name in names if parse(name).wrap is None] if bases[0] in PUBLISHED else []
+    together = [name for name in names if name not in apart]
+    if apart and together:  # a published row without a wrap is calibrated on all rows, with one on half of them
+        means = fitted_backbones(backbone or "gpvar", cell, seeds, training)
+        parts = [run_rows(part, cell, alpha, seeds, backbone=means, pilot=pilot) for part in (apart, together)]
+        yield from (found for part in parts for found in part)
+        return
+    fitted = fitted_rows(names[0], cell, alpha, seeds, backbone=backbone, pilot=pilot, training=training)
+    for chosen, predictor, seconds in fitted:
+        others = [predictor.rewrapped(_rule_of(name, cell, alpha)) for name in names[1:]]
+        runs = predictor.run_with(others, cell.test, regions=False)
+        for seed in chosen:
+            for name, (run, predicted) in zip(names, runs, strict=True):
+                yield name, seed, run, Timing(seconds, predicted, predictor.n_calibration)
+
+
+def _rule_of(name: str, cell: Cell, alpha: float) -> Any:
+    if parse(name).method in ROWS:
+        return row(name, protocol=cell.protocol, alpha=alpha, seed=cell.seed).calibration
+    return row_rule(parse(name).wrap, alpha, cell.protocol)
 
 
 def fitted_row(
-    method: str, cell: Cell, alpha: float = 0.1, seed: int = 0, *, backbone: Any = None, pilot: str | None = None
-) -> JointPredictor:
-    """The calibrated predictor of a row, at the start of the cell's test block."""
+    method: str,
+    cell: Cell,
+    alpha: float = 0.1,
+    seed: int = 0,
+    *,
+    backbone: Any = None,
+    pilot: str | None = None,
+    training: dict[str, Any] | None = None,
+) -> Any:
+    """The calibrated predictor of a row, at the start of the cell's test block; arguments as in `run_row`."""
+    fitted = fitted_rows(method, cell, alpha, (seed,), backbone=backbone, pilot=pilot, training=training)
+    return next(fitted)[1]
+
+
+def fitted_rows(
+    method: str,
+    cell: Cell,
+    alpha: float = 0.1,
+    seeds: Sequence[int] = (0,),
+    *,
+    backbone: Any = None,
+    pilot: str | None = None,
+    training: dict[str, Any] | None = None,
+) -> Iterator[tuple[tuple[int, ...], Any, float]]:
+    """Calibrated predictors, the seeds each of them is for, and the seconds it took to fit and calibrate it."""
+    from jointset.methods import PUBLISHED
+
+    begin, seeds = time.perf_counter(), tuple(seeds)
     base = parse(method).method
-    if base not in ROWS:
-        return _fitted_other(method, cell, alpha, seed, backbone)
+    means = None if backbone is None else fitted_backbones(backbone, cell, seeds, training)
+    if base in ROWS:
+        prepared = _residual_rows(method, cell, alpha, seeds, means, pilot)
+    elif base in PUBLISHED:
+        prepared = _published_rows(method, cell, alpha, seeds, means)
+    else:
+        prepared = _filter_rows(method, cell, alpha, seeds, means, training)
+    before = (time.perf_counter() - begin) / len(prepared)
+    for chosen, make in prepared:
+        begin = time.perf_counter()
+        predictor = make()
+        yield chosen, predictor, before + time.perf_counter() - begin
+
+
+def fitted_backbones(
+    backbone: Any, cell: Cell, seeds: Sequence[int] = (0,), training: dict[str, Any] | None = None
+) -> list[Any]:
+    """Mean backbones fitted on the training block of a cell, one for each seed, trained in one program.
+
+    A name gives one for each seed (of a linear one the same for all); an object is fitted with its own seed, or taken
+    as it is when fitted already; a list must have one for each seed.
+    """
+    from jointset.backbones import LearnedBackbone
+    from jointset.backbones import backbone as backbone_named
+
+    if isinstance(backbone, list | tuple):
+        require(len(backbone) == len(seeds), f"{len(backbone)} backbones for {len(seeds)} seeds: give one for each")
+        return [one if one.fitted else one.fit(cell.train) for one in backbone]
+    if isinstance(backbone, str):
+        backbone = backbone_named(backbone)
+        if isinstance(backbone, LearnedBackbone):
+            backbone = replace(backbone, device=(training or {}).get("device", backbone.device))
+            return backbone.fit_seeds(cell.train, list(seeds))
+    return [backbone if backbone.fitted else backbone.fit(cell.train)] * len(seeds)
+
+
+Prepared = list[tuple[tuple[int, ...], Callable[[], Any]]]  # seeds, and what makes their calibrated predictor
+
+
+def _by_mean(seeds: tuple[int, ...], means: list[Any] | None) -> list[tuple[tuple[int, ...], Any]]:
+    """Seeds that share a mean, and that mean."""
+    if means is None or all(mean is means[0] for mean in means):
+        return [(seeds, None if means is None else means[0])]
+    return [((seed,), mean) for seed, mean in zip(seeds, means, strict=True)]
+
+
+def _residual_rows(
+    method: str, cell: Cell, alpha: float, seeds: tuple[int, ...], means: list[Any] | None, pilot: str | None
+) -> Prepared:
+    """Rows of a backbone's residuals: nothing in them depends on a seed but a learned mean."""
     table = cell.protocol == "table"
-    predictor = row(
-        method,
-        protocol=cell.protocol,
-        alpha=alpha,
-        warmup=1 if table else 50,
-        standardize=False,  # cells hold z-scores, or a simulation in its own units
-        seed=cell.seed,
-        backbone=backbone,
-    )
-    block = pilot or pilot_block(base, cell.protocol)
-    skip = {"pilot": 0, "calibration": predictor.warmup - 1}.get(block)
-    predictor.fit(cell.train, None if block == "train" else cell.block(block), skip).calibrate(cell.calibration)
-    if table:
-        predictor.restart()
-    return predictor
+    block = pilot or pilot_block(parse(method).method, cell.protocol)
+
+    def make(mean: Any) -> RowPredictor:
+        predictor = row(
+            method,
+            protocol=cell.protocol,
+            alpha=alpha,
+            warmup=1 if table else 50,
+            standardize=False,  # cells hold z-scores, or a simulation in its own units
+            seed=cell.seed,
+            backbone=mean,
+        )
+        if mean is not None:
+            predictor.filter = replace(predictor.filter, frozen=True)
+        skip = {"pilot": 0, "calibration": predictor.warmup - 1}.get(block)
+        predictor.fit(cell.train, None if block == "train" else cell.block(block), skip).calibrate(cell.calibration)
+        if table:
+            predictor.restart()
+        return predictor
+
+    return [(chosen, partial(make, mean)) for chosen, mean in _by_mean(seeds, means)]
 
 
 def pilot_block(method: str, protocol: str) -> str:
@@ -189,23 +235,51 @@ def pilot_block(method: str, protocol: str) -> str:
     return "calibration" if method in PLUG_IN else "validation" if method in BEFORE else "train"
 
 
-def _fitted_other(method: str, cell: Cell, alpha: float, seed: int, backbone: Any) -> Any:
-    """Published methods, and filters; in `table` a filter trains on training + pilot, its last steps warm it up."""
-    from jointset.methods import PUBLISHED, filter_row, published_row
+def _published_rows(method: str, cell: Cell, alpha: float, seeds: tuple[int, ...], means: list[Any] | None) -> Prepared:
+    """Published methods; each seed draws its own split, trees or weights around the same mean."""
+    from jointset.methods import published_row
 
-    name = parse(method)
-    if name.method in PUBLISHED:
-        published = published_row(name, alpha=alpha, seed=seed, backbone=backbone, standardize=False)
-        return published.fit(cell.train).calibrate(cell.calibration)
-    table = cell.protocol == "table"
-    predictor = filter_row(name, protocol=cell.protocol, alpha=alpha, training={"seed": seed})
-    predictor.standardize = False
-    if not table:
-        return predictor.fit(cell.train).calibrate(cell.calibration)
-    predictor.calibration = _rule(name.wrap, alpha, "table")
-    if name.geometry != "box":
-        predictor.score = RootMahalanobis()
+    def make(seed: int, mean: Any) -> Any:
+        wrap = row_rule(name.wrap, alpha, cell.protocol)
+        published = published_row(name, wrap=wrap, alpha=alpha, seed=seed, backbone=mean, standardize=False)
+        return published.fit(cell.train, frozen=mean is not None).calibrate(cell.calibration)
+
+    name, means = parse(method), means or [None] * len(seeds)
+    return [((seed,), partial(make, seed, mean)) for seed, mean in zip(seeds, means, strict=True)]
+
+
+def _filter_rows(
+    method: str,
+    cell: Cell,
+    alpha: float,
+    seeds: tuple[int, ...],
+    means: list[Any] | None,
+    training: dict[str, Any] | None,
+) -> Prepared:
+    """Filters, with their own mean or a backbone's; in `table` trained on training + pilot, whose end warms them up."""
+    from jointset.backbones import SwappedMean
+    from jointset.filters import GNF
+    from jointset.methods import filter_row
+
+    name, table = parse(method), cell.protocol == "table"
     start, stop = cell.blocks["calibration"].start, cell.blocks["calibration"].stop
-    warm = min(WARM, start)
-    predictor.warmup = warm + 1  # no calibration score is dropped
-    return predictor.fit(cell.panel[:start]).calibrate(cell.panel[start - warm : stop])
+    warm = min(WARM, start) if table else 0
+    block = cell.panel[:start] if table else cell.train
+    unfitted = filter_row(name, protocol=cell.protocol, alpha=alpha, training=training)
+    learned = isinstance(unfitted.filter, GNF)
+    fitted = unfitted.filter.fit_seeds(block, list(seeds)) if learned else [unfitted.filter.fit(block)] * len(seeds)
+
+    def make(filter_: Any, mean: Any) -> JointPredictor:
+        predictor = unfitted.copy()
+        predictor.standardize, predictor.calibration = False, row_rule(name.wrap, alpha, cell.protocol)
+        if table and name.geometry != "box":
+            predictor.score = RootMahalanobis()
+        if table:
+            predictor.warmup = warm + 1  # no calibration score is dropped
+        predictor.filter = filter_ if mean is None else SwappedMean(filter_, mean, frozen=True)
+        return predictor.fit(block, frozen=True).calibrate(cell.panel[start - warm : stop])
+
+    if not learned:
+        return [(chosen, partial(make, fitted[0], mean)) for chosen, mean in _by_mean(seeds, means)]
+    pairs = zip(seeds, fitted, means or [None] * len(seeds), strict=True)
+    return [((seed,), partial(make, filter_, mean)) for seed, filter_, mean in pairs]

@@ -11,6 +11,7 @@ import numpy as np
 from jointset.baselines.piecewise import Piece, PiecewiseLaw
 from jointset.baselines.residual_filter import Pilot
 from jointset.baselines.shrinkage import gram, positive_definite, second_moment, to_diagonal
+from jointset.baselines.sliding import Window, segment
 from jointset.baselines.updates import UpdatedCovariance
 from jointset.contracts import Array
 from jointset.covariance import Covariance
@@ -101,20 +102,30 @@ class EWMA:
         return UpdatedState(S, np.empty((0, len(S))))
 
     def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
-        """Laws of all rows, a piece for every exact factorisation."""
-        pieces, state = in_pieces(self, residuals, state)
-        return PiecewiseLaw(centers, pieces, np.ones(centers.shape[1])), state
+        """Laws of all rows, a piece for every exact factorisation; these come at fixed counts of rows."""
+        pieces, base, pending, t = [], state.base, state.pending, 0
+        while t < len(residuals):
+            stop = min(len(residuals), t + self.refresh - len(pending))
+            rows = np.concatenate([pending, residuals[t:stop]]) if len(pending) else residuals[t:stop]
+            covariance = self.covariances(base, rows, len(pending))
+            pieces.append(Piece(np.arange(t, stop), covariance))
+            pending, t = rows, stop
+            if len(pending) == self.refresh:
+                base, pending = self.advance(base, pending), pending[:0]
+        law = PiecewiseLaw(centers, tuple(pieces), np.ones(centers.shape[1]))
+        return law, UpdatedState(base, pending.copy())
 
     def covariances(self, base: Array, rows: Array, first: int) -> UpdatedCovariance:
         """Covariances before each of rows[first:], `rows` (j, N) being all residuals since `base`."""
         seen, complete = complete_before(rows)
         counts = seen[1:] - complete  # complete rows before each row
         weight = np.sqrt((1.0 - self.decay) * self.decay ** (-1.0 - counts))
-        updates = np.where(complete[:, None], rows, 0.0) * weight[:, None]
-        S = base + self.jitter * np.eye(len(base))
+        whole = rows if complete.all() else np.where(complete[:, None], rows, 0.0)
+        S = base.copy()
+        S[np.diag_indices_from(S)] += self.jitter
         active = np.arange(first, len(rows))
         scale = self.decay ** seen[:-1][first:]
-        return UpdatedCovariance(S, updates, np.ones(len(updates)), active, scale, weight[first:])
+        return UpdatedCovariance(S, whole * weight[:, None], np.ones(len(rows)), active, scale, weight[first:])
 
     def advance(self, base: Array, rows: Array) -> Array:
         """The covariance after these rows, exactly."""
@@ -128,19 +139,23 @@ class EWMA:
 class Rolling:
     """S_t = (1 - s) C_t + s diag C_t with C_t the second moment of the last `window` residuals, s = `shrink`.
 
-    The window slides by one update and one downdate a step. The shrinkage target s diag C is that of the last exact
-    factorisation, one in `refresh` steps; `refresh=1` is the literal form. A row with a gap leaves the window as it is.
+    The window slides by one update and one downdate a step from an exact factorisation, one in `refresh` steps or
+    earlier; what the moving target s diag C_t adds is followed to first order, and a new factorisation made where it
+    moves by more than `tolerance` (`jointset.baselines.sliding`). `refresh=1` is the literal form. A row with a gap
+    leaves the window as it is.
     """
 
     window: int = 288
     shrink: float = 0.05
     jitter: float = 1e-9
     refresh: int = 64
+    tolerance: float = 0.1
     residuals: Array | None = None  # the last window of the pilot block, set by fit
 
     def __post_init__(self) -> None:
         require(0.0 < self.shrink <= 1.0, f"shrink must lie in (0, 1], got {self.shrink}")
         require(1 <= self.refresh <= self.window, f"refresh must lie between 1 and the window, got {self.refresh}")
+        require(self.tolerance > 0, f"tolerance must be positive, got {self.tolerance}")
 
     def fit(self, pilot: Pilot) -> Rolling:
         """The last residuals of the pilot block."""
@@ -156,54 +171,24 @@ class Rolling:
         window = np.asarray(self.residuals)
         return UpdatedState(window, window[:0].copy())
 
-    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[Any, Any]:
+    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
         """Laws of all rows, a piece for every exact factorisation."""
-        pieces, after = in_pieces(self, residuals, state)
-        if self.refresh == 1:  # the literal form: all matrices at once
-            return DenseLaw(centers, self._literal(residuals, state.base)), after
-        return PiecewiseLaw(centers, pieces, np.ones(centers.shape[1])), after
-
-    def _literal(self, residuals: Array, window: Array) -> Covariance:
-        seen, complete = complete_before(residuals)
-        rows = np.concatenate([window, residuals[complete]])
-        views = np.lib.stride_tricks.sliding_window_view(rows, self.window, axis=0)  # (T + 1, N, window)
-        moments = np.stack([self._matrix(view.T) for view in views])
-        return Covariance(moments[seen[:-1]])
-
-    def _matrix(self, window: Array) -> Array:
-        S = to_diagonal(second_moment(window, ddof=0), self.shrink)
-        return S + self.jitter * np.eye(len(S))
-
-    def covariances(self, base: Array, rows: Array, first: int) -> UpdatedCovariance:
-        """Covariances before each of rows[first:], `rows` (j, N) being all residuals since the window `base`."""
-        seen, complete = complete_before(rows)
-        weight = np.sqrt((1.0 - self.shrink) / self.window)
-        leaving = base[seen[1:] - complete]  # the oldest residual leaves when a complete row comes
-        pairs = np.stack([rows, leaving], axis=1)
-        updates = weight * np.where(complete[:, None, None], pairs, 0.0).reshape(-1, rows.shape[1])
-        signs = np.tile([1.0, -1.0], len(rows))
-        active = 2 * np.arange(first, len(rows))
-        ones = np.ones(len(active))
-        return UpdatedCovariance(self._matrix(base), updates, signs, active, ones, weight * ones)
-
-    def advance(self, base: Array, rows: Array) -> Array:
-        """The window after these rows."""
-        return np.concatenate([base, rows[~np.isnan(rows).any(axis=1)]])[-self.window :]
-
-
-def in_pieces(shape: Any, residuals: Array, state: UpdatedState) -> tuple[tuple[Piece, ...], UpdatedState]:
-    """Pieces between exact factorisations, which come at fixed counts of rows wherever a run is cut."""
-    pieces, base, pending, t = [], state.base, state.pending, 0
-    while t < len(residuals):
-        stop = min(len(residuals), t + shape.refresh - len(pending))
-        rows = np.concatenate([pending, residuals[t:stop]])
-        if shape.refresh > 1 or isinstance(shape, EWMA):
-            covariance = shape.covariances(base, rows, len(pending))
-            pieces.append(Piece(np.arange(t, stop), covariance))
-        pending, t = rows, stop
-        if len(pending) == shape.refresh:
-            base, pending = shape.advance(base, pending), pending[:0]
-    return tuple(pieces), UpdatedState(base, pending.copy())
+        window = Window(self.window, self.shrink, self.jitter, self.refresh, self.tolerance)
+        pieces, base, pending, t = [], state.base, state.pending, 0
+        moment = np.asfortranarray(base.T @ base / self.window)
+        while t < len(residuals):
+            ahead = residuals[t : t + self.refresh - len(pending)]
+            rows = np.concatenate([pending, ahead]) if len(pending) else ahead
+            stop, covariance, after = segment(window, base, moment, rows, len(pending))
+            if covariance is not None:
+                pieces.append(Piece(np.arange(t, t + stop - len(pending)), covariance))
+            t += stop - len(pending)
+            pending = rows[:stop]
+            if stop < len(rows) or stop == self.refresh:
+                kept = pending[~np.isnan(pending).any(axis=1)]
+                base, moment, pending = np.concatenate([base[len(kept) :], kept]), after, pending[:0]
+        law = PiecewiseLaw(centers, tuple(pieces), np.ones(centers.shape[1]))
+        return law, UpdatedState(base, pending.copy())
 
 
 def complete_before(rows: Array) -> tuple[Array, Array]:

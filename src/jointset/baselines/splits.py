@@ -8,7 +8,7 @@ import numpy as np
 
 from jointset.baselines.residual_filter import Pilot
 from jointset.baselines.shrinkage import positive_definite, second_moment
-from jointset.communities import Groups, _bottom_eigenvectors, from_labels, k_means, louvain
+from jointset.communities import Groups, bottom_eigenvectors, from_labels, k_means, louvain
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.graph import normalized_shift, symmetrize
@@ -63,7 +63,7 @@ def table_groups(adjacency: Array, k: int, seed: int) -> Groups:
         return tuple((i,) for i in range(len(adjacency)))
     A = symmetrize(adjacency)
     np.fill_diagonal(A, 0.0)
-    rows = _bottom_eigenvectors(A, k)
+    rows = bottom_eigenvectors(A, k)
     rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     return from_labels(k_means(rows, k, np.random.default_rng(seed), starts=1))
 

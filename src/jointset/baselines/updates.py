@@ -15,11 +15,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from jointset.contracts import Array
+from jointset.covariance import Covariance
 from jointset.errors import require
+
+BLOCK = 32
+ROW_SCALES = 2.0 ** (-30.0 * np.arange(BLOCK))  # exact in floating point
 
 
 @dataclass(frozen=True)
@@ -39,11 +44,11 @@ class UpdatedCovariance:
 
     @cached_property
     def _root(self) -> Array:
-        return _factor(self.base)
+        return factor(self.base)
 
     @cached_property
     def _white(self) -> Array:
-        return _solve(self._root, self.updates.T)
+        return solve_lower(self._root, self.updates.T)
 
     @cached_property
     def _factors(self) -> tuple[Array, Array]:
@@ -54,7 +59,7 @@ class UpdatedCovariance:
             root = np.linalg.cholesky(gram)
             pivots = root.diagonal()
             return root / pivots, pivots**2
-        return _signed_factors(gram)
+        return signed_factors(gram)
 
     @cached_property
     def _chosen(self) -> Array:
@@ -64,16 +69,18 @@ class UpdatedCovariance:
     @property
     def _close(self) -> float:
         """Rounding of residuals that went through other units and back."""
-        return 1e-11 * float(np.abs(self.updates).max(initial=0.0))
+        return 1e-11 * float(max(self.updates.max(initial=0.0), -self.updates.min(initial=0.0)))
 
     def distance(self, e: Array) -> Array:
         """Squared Mahalanobis distance (T,) of residuals (T, N), each under the covariance of its step."""
-        if np.abs(e * self.weight[:, None] - self.updates[self.active]).max(initial=0.0) <= self._close:
+        gap = e * self.weight[:, None]
+        gap -= self.updates[self._active]
+        if max(gap.max(initial=0.0), -gap.min(initial=0.0)) <= self._close:
             return (self._factors[1][self.active] - 1.0) / (self.weight**2 * self.scale)
-        z = _solve(self._root, e.T)
+        z = solve_lower(self._root, e.T)
         plain = np.einsum("it,it->t", z, z)
         L, d = self._factors
-        x = _solve(L, self._white.T @ z)
+        x = solve_lower(L, self._white.T @ z)
         x *= x
         x *= self._chosen
         return (plain - (1.0 / d) @ x) / self.scale
@@ -89,9 +96,23 @@ class UpdatedCovariance:
     @cached_property
     def variance(self) -> Array:
         """Diagonals (T, N)."""
-        grown = np.cumsum(self.signs[:, None] * self.updates**2, axis=0)
-        grown = np.concatenate([np.zeros((1, self.updates.shape[1])), grown])[self.active]
-        return self.scale[:, None] * (self.base.diagonal() + grown)
+        grown = np.empty((len(self.updates) + 1, self.updates.shape[1]))
+        grown[0] = self.base.diagonal()
+        np.square(self.updates, out=grown[1:])
+        if (self.signs < 0).any():
+            grown[1:] *= self.signs[:, None]
+        np.cumsum(grown, axis=0, out=grown)
+        return self.scale[:, None] * grown[self._active]
+
+    @property
+    def _active(self) -> Any:
+        """The active updates as a slice where they follow one another, which needs no copy."""
+        first, last = (self.active[0], self.active[-1]) if len(self.active) else (0, -1)
+        return slice(first, last + 1) if last - first + 1 == len(self.active) else self.active
+
+    def at(self, t: int) -> Covariance:
+        """The covariance of one step."""
+        return Covariance(self.matrix(t))
 
     def matrix(self, t: int) -> Array:
         """The covariance (N, N) of one step."""
@@ -99,40 +120,76 @@ class UpdatedCovariance:
         return self.scale[t] * (self.base + (used.T * self.signs[: self.active[t]]) @ used)
 
 
-def _factor(matrix: Array) -> Array:
+def factor(matrix: Array) -> Array:
     """Lower Cholesky factor, in the order in which solving with it needs no copy."""
     from scipy.linalg.lapack import dpotrf  # here, so that importing jointset stays fast
 
-    root, failed = dpotrf(matrix, lower=1, clean=1)
+    root, failed = dpotrf(matrix if matrix.flags.f_contiguous else matrix.T, lower=1, clean=1)
     require(failed == 0, "a moving covariance is not positive definite: raise its jitter, or drop duplicate sensors")
     return root
 
 
-def _solve(lower: Array, right: Array) -> Array:
+def add_gram(moment: Array, rows: Array, weight: float) -> Array:
+    """moment + weight rows'rows in the lower triangle, in the order of Fortran."""
+    from scipy.linalg.blas import dsyrk
+
+    return dsyrk(weight, np.ascontiguousarray(rows).T, 1.0, moment, lower=1)
+
+
+def solve_lower(lower: Array, right: Array) -> Array:
+    """lower^-1 right, in the order of `right`."""
     from scipy.linalg.blas import dtrsm
 
+    if right.flags.c_contiguous:  # its transpose is in the order of Fortran: no copy
+        return dtrsm(1.0, lower, right.T, side=1, lower=1, trans_a=1).T
     return dtrsm(1.0, lower, right, lower=1)
 
 
-def _signed_factors(gram: Array, block: int = 32) -> tuple[Array, Array]:
+def inverse_factor(lower: Array, leaf: int = 64) -> Array:
+    """Inverse of a lower triangular matrix by halves: most of the work is matrix products."""
+    from scipy.linalg.lapack import dtrtri
+
+    size = len(lower)
+    if size <= leaf:
+        return dtrtri(lower, lower=1)[0]
+    half = size // 2
+    first, second = inverse_factor(lower[:half, :half]), inverse_factor(lower[half:, half:])
+    out = np.zeros((size, size))
+    out[:half, :half], out[half:, half:] = first, second
+    out[half:, :half] = second @ (lower[half:, :half] @ -first)
+    return out
+
+
+def signed_factors(gram: Array) -> tuple[Array, Array]:
     """M = L D L' without pivoting, which keeps the leading parts; D has the signs of the updates."""
     size = len(gram)
-    L, d, rest = np.eye(size), np.empty(size), gram.copy()
-    for start in range(0, size, block):
-        here, below = slice(start, start + block), slice(start + block, size)
+    L, d, rest = np.zeros((size, size)), np.empty(size), gram.copy()
+    for start in range(0, size, BLOCK):
+        here, below = slice(start, start + BLOCK), slice(start + BLOCK, size)
         L[here, here], d[here] = _small_factors(rest[here, here])
-        if start + block < size:
-            scaled = _solve(L[here, here], rest[here, below])  # D L21'
+        if start + BLOCK < size:
+            scaled = solve_lower(L[here, here], rest[here, below])  # D L21'
             L[below, here] = scaled.T / d[here]
             rest[below, below] -= L[below, here] @ scaled
     return L, d
 
 
 def _small_factors(gram: Array) -> tuple[Array, Array]:
+    """L and D of a block by LAPACK's LU, which takes its pivots in order when every row is far smaller than the last.
+
+    The factors 2^-30, 2^-60, .. of the rows are taken out again without rounding.
+    """
+    from scipy.linalg.lapack import dgetrf
+
     size = len(gram)
-    L, d = np.eye(size), np.empty(size)
-    for k in range(size):
-        column = gram[k:, k] - L[k:, :k] @ (d[:k] * L[k, :k])
-        d[k] = column[0]
-        L[k + 1 :, k] = column[1:] / d[k]
-    return L, d
+    places = np.arange(size)
+    scale = ROW_SCALES[:size, None]
+    upper, order, failed = dgetrf(gram * scale)
+    require(
+        failed == 0 and bool((order == places).all()),
+        "a moving covariance is not positive definite: raise its jitter, or drop duplicate sensors",
+    )
+    upper /= scale  # D L' above, and the rest of the LU below
+    pivots = upper.diagonal().copy()
+    upper /= pivots[:, None]
+    return np.where(places[:, None] >= places, upper.T, 0.0), pivots

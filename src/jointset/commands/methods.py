@@ -28,5 +28,5 @@ def methods_command(
     for entry in CATALOGUE:
         table.add_row(*(part or "-" for part in entry))
     Console(markup=False, highlight=False, width=max(WIDTH, Console().width)).print(table)
-    typer.echo("Rows with one radius take a geometry, all but the published ones a wrap:")
+    typer.echo("Rows with one radius take a geometry, and every row a wrap:")
     typer.echo("METHOD[:ellipsoid|box][+aci|agaci|dtaci|pid], as in ewma:box+aci.")

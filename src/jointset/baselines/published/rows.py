@@ -17,17 +17,20 @@ observed sensors; only complete rows enter calibration and move the state.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
+from jointset.baselines.published.wrapped import WrappedRule, rewrapped
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.panel import Panel
 from jointset.predictor import Outcome, Run
 from jointset.storage import load_folder, save_folder
+from jointset.trust import Trust
 
 
 class Rule(Protocol):
@@ -86,16 +89,24 @@ class PublishedRow:
 
     @property
     def infinite_share(self) -> float:
-        """Always 0: these methods never answer with the whole space."""
-        return 0.0
+        """Share of steps whose factor was infinite or clipped; 0 without a wrap, as no own set is the whole space."""
+        self._require_calibrated()
+        return float(self.rule.infinite_share(self.state)) if isinstance(self.rule, WrappedRule) else 0.0
 
-    def fit(self, panel: Panel, **options: Any) -> Self:
-        """Fit the mean backbone on a training panel; forgets any earlier calibration."""
+    @property
+    def calibration_scores(self) -> Array:
+        """Scores a wrap started from, in time order; empty without a wrap."""
+        self._require_calibrated()
+        return self.state.scores if isinstance(self.rule, WrappedRule) else np.empty(0)
+
+    def fit(self, panel: Panel, *, frozen: bool = False, **options: Any) -> Self:
+        """Fit the mean backbone on a training panel, unless it is `frozen`; forgets any earlier calibration."""
         panel.require_varying()
         shift, scale = np.zeros(panel.n_sensors), np.ones(panel.n_sensors)
         if self.standardize:
             shift, scale = np.nanmean(panel.values, axis=0), np.nanstd(panel.values, axis=0)
-        self.backbone = self.backbone.fit(panel.with_values((panel.values - shift) / scale), **options)
+        if not frozen:
+            self.backbone = self.backbone.fit(panel.with_values((panel.values - shift) / scale), **options)
         self.sensors, self.shift, self.scale = panel.sensors, shift, scale
         self.state = self._pending = None
         return self
@@ -111,7 +122,8 @@ class PublishedRow:
             f"{self.name}: {len(residuals)} complete calibration rows (of {len(values)}, warm-up {self.warmup}) are "
             f"too few, at least {self.rule.needed} are needed: calibrate on more rows or fill the gaps",
         )
-        self.state, self.n_calibration = self.rule.start(residuals), len(residuals)
+        self.state = self.rule.start(residuals)
+        self.n_calibration = len(self.calibration_scores) or len(residuals)
         return self
 
     def predict(self) -> Any:
@@ -137,33 +149,73 @@ class PublishedRow:
 
     def run(self, panel: Panel, *, regions: bool = True, progress: Callable[[int], None] | None = None) -> Run:
         """Predict and update through a whole panel: the numbers of stepping, only faster."""
+        return self.run_with((), panel, regions=regions, progress=progress)[0][0]
+
+    def run_with(
+        self,
+        others: Sequence[Self],
+        panel: Panel,
+        *,
+        regions: bool = True,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[tuple[Run, float]]:
+        """Runs of this row and of others that differ in their wrap only, with the seconds each would take alone.
+
+        The own sets and the scores are made once for all.
+        """
         self._require_calibrated()
-        values = self._values_of(panel)
+        values, begin = self._values_of(panel), time.perf_counter()
         means = self._means(values)
         residuals = values - means
         complete = ~np.isnan(residuals).any(axis=1)
-        parameters, self.state = self.rule.radii(self.state, residuals[complete])
         seen = np.concatenate([[0], np.cumsum(complete)[:-1]]) if len(values) else np.zeros(0, int)
-        region = self.rule.shape(self.state, tuple(p[seen] for p in parameters), means)
-        self._pending = None
+        sets, self.state = self.rule.radii(self.state, residuals[complete])
+        shared, runs, wrapped_scores = time.perf_counter() - begin, [], None
+        for one in (self, *others):
+            begin, parameters = time.perf_counter(), sets
+            if one is not self:
+                if wrapped_scores is None:
+                    own = self.rule.shape(
+                        self.state, tuple(part[:-1] for part in sets), np.zeros_like(residuals[complete])
+                    )
+                    wrapped_scores = own.score(residuals[complete])
+                parameters, one.state = one.rule.factors(
+                    one.state._replace(own=self.state.own), sets[:-1], wrapped_scores
+                )
+            region = one.rule.shape(one.state, tuple(part[seen] for part in parameters), means)
+            one._pending, one.history = None, self.history
+            run = Run(
+                sensors=panel.sensors,
+                timestamps=panel.timestamps,
+                values=values,
+                mean=means,
+                lower=region.bounds[0],
+                upper=region.bounds[1],
+                score=np.atleast_1d(region.score(values)),
+                radius=np.atleast_1d(region.radius),
+                inside=np.atleast_1d(region.contains(values)),
+                width=region.width,
+                width_full=region.width_full,
+                log_volume=region.log_volume,
+                infinite_share=one.infinite_share,
+                regions=region if regions else None,
+            )
+            runs.append((run, shared + time.perf_counter() - begin))
         if progress is not None:
             progress(len(values))
-        return Run(
-            sensors=panel.sensors,
-            timestamps=panel.timestamps,
-            values=values,
-            mean=means,
-            lower=region.bounds[0],
-            upper=region.bounds[1],
-            score=np.atleast_1d(region.score(values)),
-            radius=np.atleast_1d(region.radius),
-            inside=np.atleast_1d(region.contains(values)),
-            width=region.width,
-            width_full=region.width_full,
-            log_volume=region.log_volume,
-            infinite_share=self.infinite_share,
-            regions=region if regions else None,
-        )
+        return runs
+
+    def rewrapped(self, calibration: Any) -> Self:
+        """An independent row with another wrap, started from the same scores."""
+        require(isinstance(self.rule, WrappedRule), f"{self.name}: a row without a wrap has no scores for another one")
+        other = self.copy()
+        other.rule, other.state = rewrapped(self.rule, self.state, calibration)
+        other._pending = None
+        return other
+
+    def trust(self) -> Trust:
+        """Refused: no calibration scores of one frozen rule are kept to judge new ones by."""
+        raise InputError(f"{self.name}: no calibration scores are kept to judge by: use a filter or another row")
 
     def contributions(self, y: Array) -> Array:
         """What each sensor of a reading adds to its score under the next region (N,); 0 where missing."""

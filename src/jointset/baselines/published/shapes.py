@@ -46,6 +46,14 @@ class Annulus(Sizes):
         """Root Mahalanobis distance (...); rows with gaps are put on the scale of all sensors."""
         return np.sqrt(mahalanobis_score(self.law, y))
 
+    def growth(self, y: Array) -> Array:
+        """The least factor by which the filled set must be scaled to hold a reading (...)."""
+        return self.score(y) / self.upper
+
+    def at_least(self, half_width: Array) -> Annulus:
+        """The set with an outer radius of 0.001 or more, so that it can be scaled."""
+        return Annulus(self.law, self.lower, np.maximum(self.upper, 1e-3))
+
     def contains(self, y: Array) -> Array:
         """Whether the reading lies between the two radii."""
         score = self.score(y)
@@ -111,6 +119,17 @@ class IntervalBox(Sizes):
         unseen = np.isnan(np.asarray(y, dtype=float)).all(-1)
         return np.where(unseen, np.nan, ratio.max(-1))[()]
 
+    def growth(self, y: Array) -> Array:
+        """The least factor by which the box must be scaled to hold a reading (...): its score."""
+        return self.score(y)
+
+    def at_least(self, half_width: Array) -> IntervalBox:
+        """The box with these half-widths (N,) or more, so that it can be scaled."""
+        if (self.half_width >= half_width).all():
+            return self
+        wide = np.maximum(self.half_width, half_width)
+        return IntervalBox(self.center - wide, self.center + wide, self.closed)
+
     def contains(self, y: Array) -> Array:
         """Whether every observed sensor lies in its interval."""
         y = np.asarray(y, dtype=float)
@@ -130,6 +149,11 @@ class IntervalBox(Sizes):
         """(1/N) sum_i log 2 h_i."""
         with np.errstate(divide="ignore"):
             return np.log(2.0 * self.half_width).mean(-1)
+
+    @property
+    def log_volume_filled(self) -> Array:
+        """The volume: a box has no hole."""
+        return self.log_volume
 
     def __getitem__(self, index: Any) -> IntervalBox:
         return IntervalBox(self.lower[index], self.upper[index], self.closed)

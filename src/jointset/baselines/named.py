@@ -1,0 +1,130 @@
+"""Comparison rows by name: `METHOD[:GEOMETRY][+WRAP]`, as `static`, `ewma:box`, `factor+aci`, `group+agaci`.
+
+A row is an unfitted predictor with the surface of `JointPredictor`. Its two protocols differ in shapes and scores, told
+here, and in the blocks of a benchmark cell that it is fitted on, told in `jointset.baselines.rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jointset.baselines.components import FactorBox, GroupMaximum, OrthogonalBlocks, SingleScore
+from jointset.baselines.conditional import Local, TimeOfDay
+from jointset.baselines.cost_agaci import CostAgACI
+from jointset.baselines.residual_filter import ResidualFilter
+from jointset.baselines.root_score import RootMahalanobis
+from jointset.baselines.row_predictor import ComponentPredictor, RowPredictor
+from jointset.baselines.shapes import EWMA, Constant, Rolling
+from jointset.baselines.shared_level import SharedLevel
+from jointset.baselines.splits import ResidualSplit
+from jointset.baselines.static import StaticFilter
+from jointset.calibration import RULES
+from jointset.calibration import calibration as rule_named
+from jointset.errors import require, suggest
+from jointset.scores import MaxStudentised, score_for
+
+LOOKBACK = 400  # test scores in the pool of protocol `table`
+GEOMETRIES = ("ellipsoid", "box")
+
+
+class Name(NamedTuple):
+    """The parts of a method's name; no geometry is the row's own, no wrap is the split rule."""
+
+    method: str
+    geometry: str | None
+    wrap: str | None
+
+
+def parse(name: str) -> Name:
+    """The parts of `METHOD[:GEOMETRY][+WRAP]`.
+
+    >>> parse("gnf-node:box+aci")
+    Name(method='gnf-node', geometry='box', wrap='aci')
+    """
+    front, plus, wrap = name.partition("+")
+    method, colon, geometry = front.partition(":")
+    require(
+        not colon or geometry in GEOMETRIES, f"unknown geometry {geometry!r}: choose one of {', '.join(GEOMETRIES)}"
+    )
+    require(not plus or wrap in RULES, f"unknown wrap {wrap!r}: choose one of {', '.join(RULES)}")
+    return Name(method, geometry or None, wrap or None)
+
+
+def _shapes(protocol: str, seed: int) -> dict[str, Callable[[], Any]]:
+    """What each row makes of the residuals."""
+    conditional: dict[str, Callable[[], Any]] = {
+        "ewma": EWMA,
+        "rolling": Rolling,
+        "time-of-day": TimeOfDay,
+        "local": Local,
+        "spectral": lambda: OrthogonalBlocks(ResidualSplit("spectral")),
+    }
+    if protocol == "table":
+        groups: dict[str, Any] = {"grouping": "spectral", "seed": seed}
+        return conditional | {
+            "static": lambda: Constant(shrink=0.1),
+            "factor": lambda: FactorBox(ResidualSplit("factor", rest=False)),
+            "group": lambda: GroupMaximum(ResidualSplit("group", **groups)),
+            "per-group-factor": lambda: FactorBox(ResidualSplit("group-factor", rest=False, **groups)),
+        }
+    return conditional | {
+        "static": Constant,
+        "factor": lambda: OrthogonalBlocks(ResidualSplit("factor")),
+        "group": lambda: OrthogonalBlocks(ResidualSplit("group")),
+        "per-group-factor": lambda: OrthogonalBlocks(ResidualSplit("group-factor")),
+    }
+
+
+ROWS = tuple(_shapes("text", 0))
+
+
+def row(
+    name: str,
+    *,
+    protocol: str = "text",
+    alpha: float = 0.1,
+    warmup: int = 50,
+    standardize: bool = True,
+    seed: int = 0,
+    backbone: Any = None,
+) -> RowPredictor:
+    """An unfitted row with a backbone's mean; `seed` draws the spectral groups of protocol `table`.
+
+    >>> row("factor+aci").alpha
+    0.1
+    """
+    method, geometry, wrap = parse(name)
+    require(method in ROWS, f"unknown row {method!r}: {suggest(method, ROWS)}")
+    shape, table = _shapes(protocol, seed)[method](), protocol == "table"
+    centred = table and method in ("factor", "group", "per-group-factor")
+    options: dict[str, Any] = {"shape": shape, "centred": centred, "cold": table, "name": name}
+    if backbone is not None:
+        options["backbone"] = backbone
+    filter_ = StaticFilter(**options) if isinstance(shape, Constant) else ResidualFilter(**options)
+    kept: dict[str, Any] = {"warmup": warmup, "standardize": standardize}
+    components = hasattr(shape, "scores")
+    require(
+        not (components and geometry == "box"),
+        f"{method} has no box form: its set is a product of its own; leave :box out, or use static:box",
+    )
+    if components and not isinstance(shape, GroupMaximum):
+        rule = row_rule(wrap, alpha, protocol, pooled=False)
+        return ComponentPredictor(filter_, SharedLevel(rule, lookback=LOOKBACK * (table and wrap is not None)), **kept)
+    if components:
+        score: Any = SingleScore()
+    elif geometry == "box":
+        score = MaxStudentised()
+    else:
+        score = RootMahalanobis() if table else score_for("ellipsoid")
+    return RowPredictor(filter_, score, row_rule(wrap, alpha, protocol), **kept)
+
+
+def row_rule(wrap: str | None, alpha: float, protocol: str, *, pooled: bool = True) -> Any:
+    """The calibration rule of a wrap; in `table` its pool takes in test scores, unless the components do (`pooled`)."""
+    if protocol != "table" or wrap in (None, "split", "pid"):
+        return rule_named(wrap or "split", alpha=alpha)
+    lookback = LOOKBACK if pooled else 0
+    if wrap == "agaci":
+        return CostAgACI(alpha, lookback=lookback)
+    return rule_named(wrap, alpha=alpha, lookback=lookback)

@@ -1,0 +1,80 @@
+"""What readings say about a predictor: the outcome of one, and the run of a whole panel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jointset.contracts import Array
+
+
+class Outcome(NamedTuple):
+    """What one reading said: its score, the radius it was held against, and whether it was inside."""
+
+    score: float
+    radius: float
+    inside: bool
+    observed: int  # sensors that had a reading; with 0 the score is NaN and nothing adapts
+
+
+@dataclass(frozen=True)
+class Run:
+    """Regions and outcomes of a whole panel, row by row; sizes are in the units of the data."""
+
+    sensors: tuple[str, ...]
+    timestamps: Array | None
+    values: Array  # (T, N)
+    mean: Array  # (T, N)
+    lower: Array  # (T, N)
+    upper: Array  # (T, N)
+    score: Array  # (T,), NaN where a row has no reading
+    radius: Array  # (T,)
+    inside: Array  # (T,) bool
+    width: Array  # (T,)
+    width_full: Array  # (T,)
+    log_volume: Array  # (T,)
+    infinite_share: float  # share of steps whose radius was infinite or had to be clipped, since calibration
+    regions: Any = None  # the regions themselves, batched over time
+
+    @property
+    def joint(self) -> float:
+        """Share of rows inside their region, among rows with at least one reading."""
+        seen = ~np.isnan(self.score)
+        return float(self.inside[seen].mean()) if seen.any() else float("nan")
+
+    @property
+    def marginal(self) -> float:
+        """Share of single readings inside the bounds of their sensor."""
+        seen = ~np.isnan(self.values)
+        ok = (self.values >= self.lower) & (self.values <= self.upper)
+        return float(ok[seen].mean()) if seen.any() else float("nan")
+
+    def summary(self) -> dict[str, float]:
+        """Coverage and mean sizes."""
+        return {
+            "joint": self.joint,
+            "marginal": self.marginal,
+            "width": float(np.mean(self.width)),
+            "width_full": float(np.mean(self.width_full)),
+            "log_volume": float(np.mean(self.log_volume)),
+            "infinite_share": self.infinite_share,
+            "steps": len(self.score),
+        }
+
+
+def columns_of(region: Any, law: Any, scores: Array, radii: Array) -> dict[str, Array]:
+    """The columns of a run for one block of rows."""
+    lower, upper = region.bounds
+    return {
+        "mean": law.mean,
+        "lower": lower,
+        "upper": upper,
+        "score": scores,
+        "radius": radii,
+        "inside": scores <= radii,
+        "width": region.width,
+        "width_full": region.width_full,
+        "log_volume": region.log_volume,
+    }
