@@ -1,0 +1,1 @@
+"""The benchmark: rows of methods on cells, run to a folder that can be stopped, continued and read at any time."""

@@ -1,0 +1,185 @@
+"""Tasks on Dask workers: a cluster on this machine, or a scheduler of the user's.
+
+Readings travel once to every worker, those that join later included, and lie in its memory: workers need this package
+but no data. Rows come back to this process, which alone writes, so a task that ran twice because its worker died is
+still counted once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import dask
+from distributed import Client, LocalCluster, WorkerPlugin, as_completed
+from distributed.scheduler import KilledWorker
+
+from jointset.bench.engine_local import THREADS, single_threaded
+from jointset.bench.plan import Task
+from jointset.bench.task import SOURCES, Done, failure, message, run_task, source_of
+from jointset.datasets.cells import RULES
+from jointset.datasets.origins import Source
+from jointset.errors import InputError
+from jointset.graph_files import read_graph
+
+PLUGIN = "jointset-readings"
+PATIENCE = "20s"  # until a scheduler answers
+SHORT, LARGEST = 5.0, 5  # weight of a short task, and how many of them travel together
+Bundle = tuple[Task, ...]
+LEAN = {  # workers that neither watch what they do nor give back memory at every turn: both cost as much as the work
+    "distributed.worker.profile.enabled": False,
+    "distributed.nanny.pre-spawn-environ": dict.fromkeys(THREADS, "1"),
+}
+
+
+def run_dask(tasks: Sequence[Task], jobs: int = 1, address: str | None = None) -> Iterator[Done]:
+    """Finished tasks as they come, from `jobs` workers started here or from those of the scheduler at an address."""
+    readings, lacking = readings_of(tasks)
+    yield from (failure(task, lacking[task.cell]) for task in tasks if task.cell in lacking)
+    able = [task for task in tasks if task.cell not in lacking]
+    with connected(jobs, address) as client:
+        client.register_plugin(Readings(readings), name=PLUGIN)
+        workers = list(client.scheduler_info(n_workers=-1)["workers"])
+        homes = homes_of(able, workers)
+        numbers = count()
+
+        def sent(bundle: Bundle) -> Any:
+            i = next(numbers)  # keys are never used twice, and early ones go first
+            options: dict[str, Any] = {"key": f"{bundle[0].slug}-{i}-{uuid4().hex[:8]}", "priority": -i}
+            if bundle[0].place in homes:  # a wish: others take over when they are idle, or when it is gone
+                options |= {"workers": [homes[bundle[0].place]], "allow_other_workers": True}
+            return client.submit(run_bundle, bundle, pure=False, **options)
+
+        waiting = {sent(bundle): bundle for bundle in bundles(able, len(workers))}
+        finished = as_completed(list(waiting))
+        try:
+            for future in finished:
+                bundle = waiting.pop(future)
+                if len(bundle) > 1 and _killed(future):  # one of them may be to blame: each goes alone
+                    alone = {sent((task,)): (task,) for task in bundle}
+                    waiting |= alone
+                    finished.update(list(alone))
+                else:
+                    yield from _results(future, bundle)
+                future.release()
+        finally:
+            client.cancel(list(waiting))
+            client.unregister_worker_plugin(PLUGIN)
+
+
+def run_bundle(bundle: Bundle) -> list[Done]:
+    """Work of a worker: a few tasks one after the other."""
+    return [run_task(task) for task in bundle]
+
+
+def bundles(tasks: Sequence[Task], workers: int) -> list[Bundle]:
+    """Short tasks of one cell in bundles, where there are plenty: a message each would take longer than it should."""
+    size = min(max(len(tasks) // (8 * max(workers, 1)), 1), LARGEST)
+    made: list[Bundle] = []
+    for task in tasks:
+        last = made[-1] if made else ()
+        if last and len(last) < size and last[0].place == task.place and last[0].weight < SHORT:
+            made[-1] = (*last, task)
+        else:
+            made.append((task,))
+    return made
+
+
+def homes_of(tasks: Sequence[Task], workers: Sequence[str]) -> dict[tuple[str, str, int], str]:
+    """The worker whose work a cell is: it is made once there. Cells of more than a worker's share have none."""
+    work: dict[tuple[str, str, int], float] = {}
+    for task in tasks:
+        work[task.place] = work.get(task.place, 0.0) + task.weight
+    share = sum(work.values()) / max(len(workers), 1)
+    load = dict.fromkeys(workers, 0.0)
+    homes = {}
+    for place, weight in work.items():
+        if weight <= share and workers:
+            homes[place] = min(load, key=lambda worker: load[worker])
+            load[homes[place]] += weight
+    return homes
+
+
+def _killed(future: Any) -> bool:
+    return future.status == "error" and isinstance(future.exception(), KilledWorker)
+
+
+def _results(future: Any, bundle: Bundle) -> list[Done]:
+    """The finished tasks; rows that say why, where their workers died."""
+    if future.status == "cancelled":
+        raise InputError("the Dask scheduler has gone: start it again, the same command goes on from what is finished")
+    if future.status != "error":
+        return future.result()
+    reason = "several workers died of it: is there enough memory?" if _killed(future) else message(future.exception())
+    return [failure(task, reason) for task in bundle]
+
+
+class Readings(WorkerPlugin):
+    """Worker plugin: puts readings where tasks look for them first."""
+
+    def __init__(self, sources: Mapping[str, Source]) -> None:
+        self.name = PLUGIN
+        self.sources = dict(sources)
+
+    def setup(self, worker: Any) -> None:
+        """Called by every worker as it starts, or at once on those that run."""
+        SOURCES.update(self.sources)
+
+    def teardown(self, worker: Any) -> None:
+        """Called when the run ends: the memory is given back."""
+        for name in self.sources:
+            SOURCES.pop(name, None)
+
+
+def readings_of(tasks: Sequence[Task]) -> tuple[dict[str, Source], dict[str, str]]:
+    """Readings of the cells of tasks, simulations left out (workers make their own); why, where they cannot be had."""
+    readings: dict[str, Source] = {}
+    lacking: dict[str, str] = {}
+    kept: dict[str, Source] = {}  # cells of one data set share its readings, and travel as one object
+    for name in dict.fromkeys(task.cell for task in tasks if not task.cell.startswith("grssf-")):
+        try:
+            source = with_graph(source_of(name, 0))
+        except Exception as error:
+            lacking[name] = message(error)
+            continue
+        base = name if name.startswith("file:") else name.rpartition("-")[0]
+        shared = kept.setdefault(base, source)
+        same = shared.panel.sensors == source.panel.sensors and shared.panel.T == source.panel.T
+        readings[name] = source._replace(panel=shared.panel) if same else source
+    return readings, lacking
+
+
+def with_graph(source: Source) -> Source:
+    """The source with a graph file read here, where it is."""
+    rule = source.treatment.graph
+    if rule is None or rule in RULES:
+        return source
+    adjacency = read_graph(Path(rule).expanduser(), source.panel.sensors, directed=source.treatment.directed)
+    panel = source.panel.with_graph(adjacency, directed=True)
+    return source._replace(panel=panel, treatment=source.treatment._replace(graph="source"))
+
+
+@contextmanager
+def connected(jobs: int, address: str | None) -> Iterator[Any]:
+    """A client of the scheduler at an address, or of a cluster started here for as long as it is needed."""
+    if address is not None:
+        try:
+            client = Client(address, timeout=PATIENCE)
+        except (OSError, TimeoutError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(f"no Dask scheduler answers at {address} ({reason}): check the address") from None
+        with client:
+            yield client
+        return
+    options: dict[str, Any] = {"n_workers": jobs, "threads_per_worker": 1, "processes": True, "silence_logs": 50}
+    with (
+        single_threaded(),
+        dask.config.set(LEAN),
+        LocalCluster(**options, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client

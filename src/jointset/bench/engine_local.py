@@ -1,0 +1,117 @@
+"""Tasks on this machine: worker processes that live as long as the run, one task each at a time.
+
+A worker keeps to the cell it has at hand while there is work on it. One that dies (out of memory, killed) takes only
+its task with it: the task goes to a new worker, and after a third death becomes an error. A worker ends by itself when
+this process is gone, whatever ended it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from jointset.bench.plan import Task
+from jointset.bench.task import Done, failure, run_task
+
+TRIES = 3  # workers a task may take down before it is given up
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+class Worker:
+    """A process and the line to it; `task` is what it works on."""
+
+    def __init__(self, context: Any) -> None:
+        self.line, far = context.Pipe()
+        self.process = context.Process(target=serve, args=(far,), daemon=True)
+        with single_threaded():
+            self.process.start()
+        far.close()  # so that a dead worker ends the line
+        self.task: Task | None = None
+        self.place: tuple[str, str, int] | None = None  # the cell it has at hand
+
+    def give(self, task: Task) -> None:
+        """Hand a task over; a worker that is already dead is noticed when its answer is read."""
+        self.task, self.place = task, task.place
+        with suppress(OSError):
+            self.line.send(task)
+
+    def answer(self) -> Done | None:
+        """The finished task, or None where the worker died."""
+        try:
+            return self.line.recv()
+        except (EOFError, OSError):
+            return None
+
+    def stop(self) -> None:
+        """End the process, whatever it does."""
+        self.line.close()
+        self.process.kill()
+        self.process.join()
+
+
+def serve(line: Connection) -> None:
+    """Work of a worker process: tasks in, finished ones out, until the line ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the parent, which ends its workers
+    with suppress(EOFError, OSError):
+        while True:
+            line.send(run_task(line.recv()))
+
+
+def run_local(tasks: Sequence[Task], jobs: int = 1) -> Iterator[Done]:
+    """Finished tasks as they come from `jobs` processes."""
+    context = multiprocessing.get_context("spawn")
+    waiting, deaths = list(tasks), dict.fromkeys(tasks, 0)
+    workers: list[Worker] = []
+    try:
+        while waiting or any(worker.task for worker in workers):
+            for worker in workers:
+                if worker.task is None and waiting:
+                    worker.give(_next(waiting, worker, workers))
+            while waiting and len(workers) < jobs:
+                workers.append(Worker(context))
+                workers[-1].give(_next(waiting, workers[-1], workers))
+            ready = wait([worker.line for worker in workers if worker.task])
+            for worker in [worker for worker in workers if worker.line in ready]:
+                task, done = worker.task, worker.answer()
+                assert task is not None
+                worker.task = None
+                if done is None:
+                    worker.stop()
+                    workers.remove(worker)
+                    deaths[task] += 1
+                    if deaths[task] < TRIES:
+                        waiting.insert(0, task)
+                        continue
+                    done = failure(task, f"{TRIES} worker processes died of it: is there enough memory?")
+                yield done
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+def _next(waiting: list[Task], worker: Worker, workers: Sequence[Worker]) -> Task:
+    """The first task on the cell the worker has at hand, else the first on a cell no other has, else the first."""
+    elsewhere = {other.place for other in workers if other is not worker and other.task}
+    own = (i for i, task in enumerate(waiting) if task.place == worker.place)
+    free = (i for i, task in enumerate(waiting) if task.place not in elsewhere)
+    return waiting.pop(next(own, next(free, 0)))
+
+
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Processes started here have one thread each: set before they load any library."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

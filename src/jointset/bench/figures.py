@@ -1,0 +1,64 @@
+"""All pictures of a benchmark folder, as PNG and SVG."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from jointset.bench.figures_courses import coverage_over_time, learning_curves, sweep
+from jointset.bench.figures_results import headline, scale
+from jointset.bench.results import existing_folder, read_results
+from jointset.bench.tables.audit_files import read_audits
+from jointset.bench.tables.diagnostics import SWEEPS
+from jointset.errors import InputError
+from jointset.writing import new_folder, whole_file
+
+LEARNING = "_learning_curves.json"  # of a folder: {"VARIANT|CELL|RECIPE": [[step, NLL], ...]}
+FORMATS = ("png", "svg")
+
+__all__ = ["coverage_over_time", "figures", "headline", "learning_curves", "save", "scale", "sweep", "write_figures"]
+
+
+def figures(folder: str | Path, *, paper: bool = False) -> Iterator[tuple[str, Figure]]:
+    """Names and pictures that the folder has data for, once a protocol."""
+    rows, audits = read_results(existing_folder(folder)), read_audits(folder)
+    for protocol in sorted(set(rows["protocol"])):
+        drawn = {
+            "headline": headline(rows, protocol),
+            "headline-volume": headline(rows, protocol, size="log_volume"),  # fair across shapes
+            "scale": scale(rows, protocol),
+            "coverage": coverage_over_time(folder, rows, protocol),
+        }
+        yield from ((f"{name}-{protocol}", figure) for name, figure in drawn.items() if figure is not None)
+    for spec in SWEEPS:
+        swept = sweep(spec, audits, paper)
+        if swept is not None:
+            yield spec.name, swept
+    curves = Path(folder) / LEARNING
+    if curves.is_file():
+        try:
+            yield "learning-curves", learning_curves(json.loads(curves.read_text(encoding="utf-8")))
+        except (ValueError, IndexError) as error:
+            raise InputError(f"{curves} holds no learning curves ({error}): delete it") from None
+
+
+def save(figure: Figure, folder: str | Path, name: str) -> list[Path]:
+    """Write a picture as PNG and SVG, the same bytes for the same picture; their paths."""
+    paths = []
+    with matplotlib.rc_context({"svg.hashsalt": "jointset"}):
+        for form in FORMATS:
+            path = Path(folder) / f"{name}.{form}"
+            with whole_file(path) as unfinished:
+                figure.savefig(unfinished, format=form, metadata={"Date": None} if form == "svg" else None)
+            paths.append(path)
+    return paths
+
+
+def write_figures(folder: str | Path, target: str | Path, *, paper: bool = False) -> list[Path]:
+    """Draw everything the folder has data for into another folder; the files."""
+    new_folder(target)
+    return [path for name, figure in figures(folder, paper=paper) for path in save(figure, target, name)]

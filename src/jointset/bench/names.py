@@ -1,0 +1,165 @@
+"""Cells, methods, backbones and protocols of a benchmark from words a user types: names, groups, lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jointset.baselines.catalogue import CATALOGUE
+from jointset.baselines.rows import PLUG_IN, ROWS, parse, row
+from jointset.datasets.origins import file_parts, name_parts
+from jointset.errors import InputError, require, suggest
+from jointset.methods import FILTERS, METHODS, PUBLISHED, filter_row
+
+TRAFFIC = ("metr-la-20", "metr-la-207", "pems-bay-50", "pems-bay-325")
+CELL_GROUPS = {
+    "hero": ("metr-la-20", "pems-bay-50"),
+    "scale": TRAFFIC,
+    "nontraffic": ("aqi-12", "elec-20", "ett-7", "solar-20", "jena-20", "loop-seattle-20"),
+    "grssf": tuple(f"grssf-{track}-30" for track in "abcde"),
+    "available": (),  # those of all groups whose data is here, and what is here of the others
+}
+METHOD_GROUPS = {
+    "filters": tuple(FILTERS),
+    "static": PLUG_IN,
+    "adaptive": tuple(entry.name for entry in CATALOGUE if "+" in entry.name),
+    "conditional": tuple(name for name in ROWS if name not in PLUG_IN),
+    "published": tuple(PUBLISHED),
+    "all": tuple(entry.name for entry in CATALOGUE),
+}
+
+
+class Cells(NamedTuple):
+    """Cells to run, and a sentence for every one that was left out of a group."""
+
+    names: list[str]
+    left_out: list[str]
+
+
+def cells_named(text: str) -> list[str]:
+    """Cells of a comma-separated list of names, groups and `file:PATH?options`.
+
+    >>> cells_named("hero,grssf-a-60,file:speeds.csv?sentinels=-99,-1&n=5")
+    ['metr-la-20', 'pems-bay-50', 'grssf-a-60', 'file:speeds.csv?sentinels=-99,-1&n=5']
+    """
+    return list(dict.fromkeys(name for item in _items(text) for name in _cells_of(item)))
+
+
+def cells_to_run(text: str) -> Cells:
+    """Cells of a list; those that only a group asks for are left out when their data is not here."""
+    named = [item for item in _items(text) if item.lower() not in CELL_GROUPS]
+    kept, left_out = [], []
+    for name in cells_named(text):
+        lack = "" if name in named else absence(name)
+        if lack:
+            left_out.append(f"{name} left out: {lack}")
+        else:
+            kept.append(name)
+    return Cells(kept, left_out)
+
+
+def absence(name: str) -> str:
+    """Why a cell of a group cannot be run as the paper has it, and what to do; empty where it can."""
+    from jointset.datasets import registry
+
+    base, n = name_parts(name, registry.names())
+    state = registry.state(base)
+    if state in ("complete", "generated"):
+        return ""
+    if state == "not here":
+        return f"its data is not here, `jointset data fetch {base}` gets it"
+    here = state.split()[0]
+    return "" if n == int(here) else f"{state} are here, {base}-{here} runs on them"
+
+
+def _cells_of(item: str) -> Sequence[str]:
+    from jointset.datasets import registry
+
+    if item.startswith("file:"):
+        file_parts(item)
+        return [item]
+    group = item.lower()
+    if group == "available":
+        return _available()
+    if group in CELL_GROUPS:
+        return CELL_GROUPS[group]
+    members = (name for names in CELL_GROUPS.values() for name in names)
+    known = list(dict.fromkeys([*CELL_GROUPS, *members, *registry.names()]))
+    try:
+        name_parts(item, registry.names())
+    except InputError:
+        raise InputError(f"unknown cell {item!r}: {suggest(group, known)}; or file:PATH for a file of yours") from None
+    return [group]
+
+
+def _available() -> list[str]:
+    """Cells of all groups whose data is here; a part of a data set under the number of sensors it has."""
+    from jointset.datasets import registry
+
+    found = []
+    for name in dict.fromkeys(name for names in CELL_GROUPS.values() for name in names):
+        base, _ = name_parts(name, registry.names())
+        state = registry.state(base)
+        if state in ("complete", "generated"):
+            found.append(name)
+        elif state != "not here":
+            found.append(f"{base}-{state.split()[0]}")
+    return found
+
+
+def methods_named(text: str) -> list[str]:
+    """Methods of a comma-separated list of names and groups, each once and under its shortest name.
+
+    `static` is a group; its first row alone is `static:ellipsoid`.
+
+    >>> methods_named("conditional,gnf:ellipsoid+aci,static:ellipsoid")
+    ['ewma', 'rolling', 'time-of-day', 'local', 'gnf+aci', 'static']
+    """
+    names = [name for item in _items(text) for name in METHOD_GROUPS.get(item.lower(), (item.lower(),))]
+    return list(dict.fromkeys(_checked(name) for name in names))
+
+
+def backbones_named(text: str) -> list[str]:
+    """Mean backbones of a comma-separated list."""
+    return [_known(item, ("gpvar", "gru", "transformer", "stgnn"), "mean backbone") for item in _items(text)]
+
+
+def protocols_named(text: str) -> list[str]:
+    """Protocols of a comma-separated list."""
+    from jointset.datasets.protocols import PROTOCOLS
+
+    return [_known(item, tuple(PROTOCOLS), "protocol") for item in _items(text)]
+
+
+def _known(item: str, known: Sequence[str], what: str) -> str:
+    require(item.lower() in known, f"unknown {what} {item!r}: {suggest(item.lower(), known)}")
+    return item.lower()
+
+
+def _checked(name: str) -> str:
+    """The shortest form of a name, refused unless a predictor can be made of it."""
+    known = list(dict.fromkeys([*METHOD_GROUPS, *METHODS]))
+    method = name.partition("+")[0].partition(":")[0]
+    require(method in METHODS, f"unknown method {name!r}: {suggest(method, known)}")
+    parts = parse(name)
+    if method in PUBLISHED:
+        require(parts.geometry is None, f"{method} has a shape of its own: leave the geometry out of {name!r}")
+    elif method in ROWS:
+        row(name)
+    else:
+        filter_row(parts)
+    box = ":box" if parts.geometry == "box" else ""  # ellipsoids and the split rule are what a bare name means
+    return method + box + (f"+{parts.wrap}" if parts.wrap not in (None, "split") else "")
+
+
+def _items(text: str) -> list[str]:
+    """Parts of a comma-separated list; numbers after `file:PATH?...` belong to its options (sentinels=-99,-1)."""
+    items: list[str] = []
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        if items and items[-1].startswith("file:") and "?" in items[-1] and re.match(r"[-+.\d]", part):
+            items[-1] += f",{part}"
+        else:
+            items.append(part)
+    require(bool(items), f"nothing named in {text!r}: give a name or a comma-separated list of names")
+    return list(dict.fromkeys(items))

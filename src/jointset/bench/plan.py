@@ -1,0 +1,169 @@
+"""What a benchmark has to do: cells and methods from words a user types, and the tasks that fill their rows.
+
+A unit is one row: cell, protocol, backbone, method, seed, alpha, step limit and recipe. A task is what is worked out
+together: the wraps of one base row, all seeds that train in one program, all rows around one learned mean.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from jointset.baselines.rows import parse
+from jointset.bench.names import CELL_GROUPS, METHOD_GROUPS, cells_named, methods_named
+from jointset.methods import FILTERS, PUBLISHED
+
+__all__ = [
+    "CELL_GROUPS",
+    "LEARNED",
+    "LINEAR",
+    "METHOD_GROUPS",
+    "OWN",
+    "Settings",
+    "Task",
+    "cells_named",
+    "methods_named",
+    "tasks",
+]
+
+LEARNED = ("gnf", "gnf-node", "diag-gru", "gcn-rank0")  # filters that are trained, and so depend on a seed
+OWN = "own"  # backbone of a row that has a mean of its own
+LINEAR = "gpvar"  # the backbone without a seed
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all tasks of a run share."""
+
+    alpha: float = 0.1
+    limit_steps: int = 0
+    recipe: str = ""
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows worked out together: every name for every seed on one cell around one mean."""
+
+    cell: str
+    protocol: str
+    backbone: str
+    names: tuple[str, ...]
+    seeds: tuple[int, ...]
+    settings: Settings
+
+    @property
+    def cell_seed(self) -> int:
+        """Seed of the cell itself; 0 where the cell is the same for all seeds."""
+        return self.seeds[0] if seeded_cell(self.cell, self.protocol) else 0
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """The cell that has to be at hand: tasks with the same one go well together."""
+        return self.cell, self.protocol, self.cell_seed
+
+    @property
+    def slug(self) -> str:
+        """File name without suffix: readable, and different for every other set of units."""
+        bases = list(dict.fromkeys(base_of(name) for name in self.names))
+        which = bases[0] if len(bases) == 1 else f"{len(bases)}-rows"
+        seeds = f"s{self.seeds[0]}" + (f"-{self.seeds[-1]}" if len(self.seeds) > 1 else "")
+        words = [self.cell.removeprefix("file:"), self.protocol, self.backbone, which, seeds]
+        plain = "--".join(re.sub(r"[^a-z0-9.]+", "-", word.lower()).strip("-.")[-40:] for word in words)
+        return f"{plain}--{sha256(repr(sorted(self.units)).encode()).hexdigest()[:8]}"
+
+    @property
+    def units(self) -> list[tuple]:
+        """Keys of the rows, in the order of `jointset.bench.results.UNIT`."""
+        return [self.unit(name, seed) for seed in self.seeds for name in self.names]
+
+    def unit(self, name: str, seed: int) -> tuple:
+        """Key of one row."""
+        s = self.settings
+        return (self.cell, self.protocol, self.backbone, name, seed, s.alpha, s.limit_steps, self.recipe_of(name))
+
+    def recipe_of(self, name: str) -> str:
+        """The recipe, where the method is trained by one."""
+        return self.settings.recipe if parse(name).method in LEARNED else ""
+
+    @property
+    def weight(self) -> float:
+        """Rough share of the work, in rows of a static method: for the order of tasks and the time left."""
+        method = parse(self.names[0]).method
+        training = 30.0 if self.backbone not in (OWN, LINEAR) else 0.0
+        each = 10.0 * len(self.seeds) if method in LEARNED or method in PUBLISHED else 1.0
+        return training + each + 0.3 * (len(self.names) - 1)
+
+
+def base_of(name: str) -> str:
+    """A method's name without its wrap."""
+    return name.partition("+")[0]
+
+
+def seeded_cell(cell: str, protocol: str) -> bool:
+    """Whether a cell is another one for every seed: sensors drawn (`table`), or a simulation."""
+    return protocol == "table" or cell.startswith("grssf-")
+
+
+def tasks(
+    cells: Iterable[str],
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    *,
+    protocols: Sequence[str] = ("text",),
+    backbones: Sequence[str] = (LINEAR,),
+    settings: Settings | None = None,
+    swap: bool = False,
+    done: Iterable[tuple] = (),
+) -> list[Task]:
+    """Tasks that fill all rows that are not `done`, a cell after the other, the long ones first.
+
+    Rows around a backbone run with every one of `backbones`; filters have a mean of their own, and with `swap` run
+    around every backbone's mean besides.
+    """
+    settings, finished = settings or Settings(), set(done)
+    planned: list[Task] = []
+    for cell in cells:
+        for protocol in protocols:
+            whole = [
+                Task(cell, protocol, mean, tuple(names), tuple(chosen), settings)
+                for mean, names in _means(methods, backbones, swap)
+                for chosen in _together(names[0], mean, seeds, seeded_cell(cell, protocol))
+            ]
+            missing = [part for task in whole for part in _missing(task, finished)]
+            planned += sorted(missing, key=lambda task: (task.cell_seed, -task.weight))
+    return planned
+
+
+def _means(methods: Sequence[str], backbones: Sequence[str], swap: bool) -> list[tuple[str, list[str]]]:
+    """Backbone and names of the rows that share a fit: wraps of a base, or all rows around a learned mean."""
+    bases: dict[str, list[str]] = {}
+    for name in methods:
+        bases.setdefault(base_of(name), []).append(name)
+    own = {base: names for base, names in bases.items() if parse(base).method in FILTERS}
+    around = bases if swap else {base: names for base, names in bases.items() if base not in own}
+    groups = [(OWN, names) for names in own.values()]
+    for backbone in backbones:
+        if backbone == LINEAR:
+            groups += [(backbone, names) for names in around.values()]
+        elif around:
+            groups.append((backbone, [name for names in around.values() for name in names]))
+    return groups
+
+
+def _together(name: str, backbone: str, seeds: Sequence[int], seeded: bool) -> list[Sequence[int]]:
+    """Seeds that make one task: all, where they train in one program or do not matter; else each alone."""
+    alone = seeded or backbone not in (OWN, LINEAR) or parse(name).method in PUBLISHED
+    return [[seed] for seed in seeds] if alone else [list(seeds)]
+
+
+def _missing(task: Task, done: set[tuple]) -> list[Task]:
+    """The task without rows that are done; several where its seeds lack different rows."""
+    lacking: dict[tuple[str, ...], list[int]] = {}
+    for seed in task.seeds:
+        names = tuple(name for name in task.names if task.unit(name, seed) not in done)
+        if names:
+            lacking.setdefault(names, []).append(seed)
+    return [replace(task, names=names, seeds=tuple(seeds)) for names, seeds in lacking.items()]

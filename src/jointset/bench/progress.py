@@ -1,0 +1,89 @@
+"""How far a benchmark is: a bar with the time left on a terminal, else one line for every finished task."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from jointset.bench.plan import Task
+from jointset.bench.task import Done
+from jointset.terminal import note
+
+
+@contextmanager
+def shown(tasks: Sequence[Task]) -> Iterator[Callable[[Done], None]]:
+    """Something to call with every finished task; all of it goes to stderr."""
+    console = Console(stderr=True)
+    with _bar(tasks, console) if console.is_terminal else _lines(tasks) as finished:
+        yield finished
+
+
+@contextmanager
+def _bar(tasks: Sequence[Task], console: Console) -> Iterator[Callable[[Done], None]]:
+    columns = (TextColumn("{task.fields[count]}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"))
+    bar = Progress(*columns, TimeRemainingColumn(), TextColumn("{task.description}"), console=console, transient=True)
+    total = len(tasks)
+    with bar:
+        work = bar.add_task("", total=sum(task.weight for task in tasks), count=f"0/{total}")
+        count, told = 0, set[str]()
+
+        def finished(done: Done) -> None:
+            nonlocal count
+            count += 1
+            bar.update(work, description=what(done.task), advance=done.task.weight, count=f"{count}/{total}")
+            if (state := _state(done, told)) != "ok":
+                bar.console.print(f"{what(done.task)}: {state}", markup=False, highlight=False)
+            for text in done.warned:
+                bar.console.print(f"note: {what(done.task)}: {text}", markup=False, highlight=False)
+
+        yield finished
+
+
+@contextmanager
+def _lines(tasks: Sequence[Task]) -> Iterator[Callable[[Done], None]]:
+    began, whole, worked, count = time.monotonic(), sum(task.weight for task in tasks), 0.0, 0
+    told: set[str] = set()
+
+    def finished(done: Done) -> None:
+        nonlocal worked, count
+        count, worked = count + 1, worked + done.task.weight
+        left = (time.monotonic() - began) / worked * max(whole - worked, 0.0)
+        state = _state(done, told)
+        typer.echo(f"[{count}/{len(tasks)}] {what(done.task)}: {state} ({duration(left)} left)", err=True)
+        for text in done.warned:
+            note(f"{what(done.task)}: {text}")
+
+    yield finished
+
+
+def _state(done: Done, told: set[str]) -> str:
+    """`ok`, or the messages of a task; one that was told before is not told again."""
+    errors = list(dict.fromkeys(row["error"] for row in done.rows if row["error"]))
+    if not errors:
+        return "ok"
+    new = [text for text in errors if text not in told]
+    told.update(new)
+    return f"error: {'; '.join(new)}" if new else "error, as before"
+
+
+def what(task: Task) -> str:
+    """A task in a few words."""
+    seeds = f"seed {task.seeds[0]}" if len(task.seeds) == 1 else f"seeds {task.seeds[0]}-{task.seeds[-1]}"
+    mean = "" if task.backbone in ("own", "gpvar") else f" around {task.backbone}"
+    return f"{task.cell} {task.protocol} {', '.join(task.names)}{mean}, {seeds}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words.
+
+    >>> duration(42.4), duration(600), duration(8000)
+    ('42 s', '10 min', '2.2 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

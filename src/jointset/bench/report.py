@@ -1,0 +1,181 @@
+"""The report of a benchmark: one HTML page that needs no network, from the folder `jointset bench` filled."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jointset
+from jointset.bench.report_audits import Audited, read_audits
+from jointset.bench.report_groups import METRICS, Group, Panel, panels, reference
+from jointset.bench.report_traces import axis, course, digits, stamped, stretches_for
+from jointset.bench.report_words import opening, verdict
+from jointset.bench.results import read_results, read_runs, read_trace
+from jointset.bench.tables.measured import SLACK
+from jointset.contracts import Array
+from jointset.errors import require
+from jointset.writing import whole_file
+
+SCRIPTS = ("page.js", "table.js", "charts.js", "figures.js", "course.js")
+
+
+def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
+    """Write the page of a results folder, by default to `report.html` in it; gives its path."""
+    page = Path(folder) / "report.html" if out is None else Path(out)
+    text = render(folder)
+    with whole_file(page) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+    return page
+
+
+def render(folder: str | Path) -> str:
+    """The page of a results folder as text."""
+    from jinja2 import Environment, StrictUndefined
+    from jinja2.utils import htmlsafe_json_dumps
+    from markupsafe import Markup
+
+    rows = [{str(name): value for name, value in row.items()} for row in read_results(folder).to_dict("records")]
+    require(bool(rows), f"no finished results in {folder}: `jointset bench --out {folder}` writes them")
+    shown, audits = panels(rows), read_audits(folder)
+    script = "\n".join(["(() => {", '"use strict";', *(template(name) for name in SCRIPTS), "})();"])
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(template("report.html")).render(
+        opening=opening(shown),
+        verdicts=[verdict(panel) for panel in shown],
+        slack=100 * SLACK,
+        audits=audits,
+        runs=[provenance(run) for run in read_runs(folder)],
+        facts=facts(rows),
+        version=jointset.__version__,
+        created=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        style=Markup(template("report.css")),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        data=htmlsafe_json_dumps(page_data(folder, shown, audits), dumps=_compact),
+    )
+
+
+def template(name: str) -> str:
+    """The text of a file of the page."""
+    return (files("jointset.bench") / "templates" / name).read_text(encoding="utf-8")
+
+
+def page_data(folder: str | Path, shown: Sequence[Panel], audits: Sequence[Audited]) -> dict[str, Any]:
+    """Everything the page's tables and figures show, as plain numbers and words."""
+    groups = [group for panel in shown for group in panel.groups]
+    found = Traces(folder, sum(bool(group.rows) for group in groups))
+    listed = []
+    for place, panel in enumerate(shown):
+        for label, group in zip(panel.labels, panel.groups, strict=True):
+            other = reference(panel, group)
+            listed.append(
+                {
+                    "panel": place,
+                    "label": label,
+                    "method": group.method,
+                    "backbone": group.backbone,
+                    "family": group.family,
+                    "reached": group.at_target,
+                    "reference": other is not None and other == group,
+                    "mean": [digits(group.mean(metric)) for metric in METRICS],
+                    "spread": [digits(group.spread(metric), 3) for metric in METRICS],
+                    "seeds": [[row["seed"], *(digits(row[metric]) for metric in METRICS)] for row in group.rows],
+                    "errors": [[row["seed"], str(row["error"] or "no message")] for row in group.failed],
+                    "trace": found.add(place, group),
+                }
+            )
+    return {
+        "metrics": METRICS,
+        "panels": [
+            {
+                "name": panel.name,
+                "short": panel.short,
+                "cell": panel.cell,
+                "protocol": panel.protocol,
+                "alpha": panel.alpha,
+                "steps": panel.largest("n_test"),
+            }
+            for panel in shown
+        ],
+        "groups": listed,
+        "traces": found.traces,
+        "axes": found.axes,
+        "sensors": found.sensors,
+        "audits": [{"title": audited.title, "curves": audited.curves} for audited in audits],
+    }
+
+
+class Traces:
+    """The traces of a page. What methods of a cell share (times, names of sensors) is kept once."""
+
+    def __init__(self, folder: str | Path, expected: int) -> None:
+        self.folder, self.bins = folder, stretches_for(expected)
+        self.traces: list[dict[str, Any]] = []
+        self.axes: list[list[int]] = []
+        self.sensors: list[list[str]] = []
+        self._stored: tuple[str, dict[str, dict[str, Array]]] = ("", {})
+
+    def add(self, panel: int, group: Group) -> int | None:
+        """Place of the trace of a group's first seed that has one; None where none was stored."""
+        for row in group.rows:
+            trace = self._of_task(str(row["task"])).get(group.method)
+            if trace is not None and {"score", "radius", "inside"} <= trace.keys():
+                found = course(trace, group.alpha, self.bins)
+                found |= {
+                    "seed": row["seed"],
+                    "panel": panel,
+                    "times": stamped(trace.get("timestamps"), found["worst"]),
+                }
+                times = axis(trace.get("timestamps"), found["steps"], self.bins)
+                found["axis"] = None if times is None else _place(self.axes, times)
+                names = [str(name) for name in trace.get("sensors", ())]
+                found["sensors"] = _place(self.sensors, names)
+                self.traces.append(found)
+                return len(self.traces) - 1
+        return None
+
+    def _of_task(self, task: str) -> dict[str, dict[str, Array]]:
+        if self._stored[0] != task:
+            self._stored = (task, read_trace(self.folder, task))
+        return self._stored[1]
+
+
+def provenance(run: Mapping[str, Any]) -> dict[str, str]:
+    """One invocation as words: what a dictionary holds becomes `key value, key value`."""
+    words = {}
+    for key, value in run.items():
+        if isinstance(value, Mapping):
+            value = ", ".join(f"{name} {one}" for name, one in value.items() if one not in (None, ""))
+        elif isinstance(value, (list, tuple)):
+            value = ", ".join(map(str, value))
+        if value not in (None, ""):
+            words[str(key).replace("_", " ")] = str(value)
+    return words
+
+
+def facts(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What the rows themselves say about how they were made."""
+    seeds = sorted({int(row["seed"]) for row in rows})
+    span = f"{seeds[0]} to {seeds[-1]}" if seeds == list(range(seeds[0], seeds[-1] + 1)) else ", ".join(map(str, seeds))
+    words = {"seeds": str(seeds[0]) if len(seeds) == 1 else span}
+    for key in ("version", "commit", "device"):
+        words[key] = ", ".join(sorted({str(row[key]) for row in rows if row[key]}))
+    started = sorted(str(row["started"]) for row in rows if row["started"])
+    words["started"] = " to ".join(dict.fromkeys([*started[:1], *started[-1:]]))
+    return {key: value for key, value in words.items() if value}
+
+
+def _place(kept: list[Any], value: Any) -> int:
+    if value not in kept:
+        kept.append(value)
+    return kept.index(value)
+
+
+def _compact(value: Any, **_: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,160 @@
+"""Result rows gathered for the report: one group a method and setting with its seeds inside, one panel a comparison."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from jointset.baselines.catalogue import CATALOGUE
+from jointset.bench.tables.measured import coverage_mark
+
+METRICS = (
+    "joint",
+    "worst_window",
+    "width",
+    "width_full",
+    "log_volume",
+    "marginal",
+    "winkler",
+    "infinite_share",
+    "fit_seconds",
+    "predict_seconds",
+    "peak_mb",
+)
+FAMILIES = {
+    **dict.fromkeys(("static", "factor", "group", "per-group-factor", "spectral"), "static"),
+    **dict.fromkeys(("ewma", "rolling", "time-of-day", "local"), "conditional"),
+    **dict.fromkeys(("copula", "multidim-spci", "spci", "hopcpt"), "published"),
+}
+
+
+class Group(NamedTuple):
+    """One method in one setting: `rows` its seeds that went well, `failed` those that did not, both by seed."""
+
+    cell: str
+    protocol: str
+    backbone: str
+    method: str
+    alpha: float
+    limit_steps: int
+    recipe: str
+    rows: tuple[Mapping[str, Any], ...]
+    failed: tuple[Mapping[str, Any], ...]
+
+    def mean(self, metric: str) -> float:
+        """Mean of a number over the seeds that have it; NaN where none has."""
+        values = [value for row in self.rows if not math.isnan(value := number(row.get(metric)))]
+        return sum(values) / len(values) if values else math.nan
+
+    def spread(self, metric: str) -> float:
+        """Standard deviation over seeds (n - 1); NaN where fewer than two have the number or one is infinite."""
+        values = [value for row in self.rows if not math.isnan(value := number(row.get(metric)))]
+        if len(values) < 2 or not all(map(math.isfinite, values)):
+            return math.nan
+        center = sum(values) / len(values)
+        return math.sqrt(sum((value - center) ** 2 for value in values) / (len(values) - 1))
+
+    @property
+    def at_target(self) -> bool:
+        """Whether mean joint coverage reaches 1 - alpha, less half a percentage point."""
+        return coverage_mark(self.mean("joint"), self.alpha) != "under"
+
+    @property
+    def base(self) -> str:
+        """The method without geometry and wrap."""
+        return self.method.partition("+")[0].partition(":")[0]
+
+    @property
+    def family(self) -> str:
+        """static, conditional, filter or published."""
+        return FAMILIES.get(self.base, "filter")
+
+
+class Panel(NamedTuple):
+    """Groups that may be compared: one cell, protocol, miss rate and limit.
+
+    name: tells the panel from all others · short: its cell, without folders · labels: tell its groups apart.
+    """
+
+    name: str
+    short: str
+    cell: str
+    protocol: str
+    alpha: float
+    limit_steps: int
+    groups: tuple[Group, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def done(self) -> list[tuple[str, Group]]:
+        """The groups with at least one result, by label."""
+        return [(label, group) for label, group in zip(self.labels, self.groups, strict=True) if group.rows]
+
+    def largest(self, column: str) -> int:
+        """Largest whole number of a column, such as `n` or `n_test`; 0 where nothing went well."""
+        return max((int(row[column]) for group in self.groups for row in group.rows), default=0)
+
+
+def panels(rows: Iterable[Mapping[str, Any]]) -> list[Panel]:
+    """The panels of result rows (see `jointset.bench.results.COLUMNS`), in the order of cells and methods."""
+    gathered: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        keys = ("cell", "protocol", "backbone", "method", "alpha", "limit_steps", "recipe")
+        gathered.setdefault(tuple(row[key] for key in keys), []).append(row)
+    by_panel: dict[tuple[Any, ...], list[Group]] = {}
+    for key, members in gathered.items():
+        seeds = sorted(members, key=lambda row: row["seed"])
+        went_well = tuple(row for row in seeds if row["status"] == "ok")
+        failed = tuple(row for row in seeds if row["status"] != "ok")
+        group = Group._make((*key, went_well, failed))
+        by_panel.setdefault((group.cell, group.protocol, group.alpha, group.limit_steps), []).append(group)
+    names = short_names([key[0] for key in by_panel])
+    alphas, limits = {key[2] for key in by_panel}, {key[3] for key in by_panel}
+    found = []
+    for (cell, protocol, alpha, limit), groups in by_panel.items():
+        marks = [protocol] if len({key[1] for key in by_panel if key[0] == cell}) > 1 or protocol != "text" else []
+        marks += [f"target {100 * (1 - alpha):g} %"] if len(alphas) > 1 else []
+        marks += [f"first {limit:,} steps"] if limit and len(limits) > 1 else []
+        name = names[cell] + (f" ({', '.join(marks)})" if marks else "")
+        groups.sort(key=lambda group: PLACE.get(group.method, len(PLACE)))
+        found.append(Panel(name, names[cell], cell, protocol, alpha, limit, tuple(groups), labels(groups)))
+    return found
+
+
+PLACE = {entry.name: place for place, entry in enumerate(CATALOGUE)}
+
+
+def labels(groups: Sequence[Group]) -> tuple[str, ...]:
+    """A name for each group: its method, with backbone or recipe where the method alone does not tell them apart."""
+    named = []
+    for group in groups:
+        same = [other for other in groups if other.method == group.method]
+        marks = [group.backbone] if len({other.backbone for other in same}) > 1 else []
+        marks += [group.recipe or "default recipe"] if len({other.recipe for other in same}) > 1 else []
+        named.append(f"{group.method} ({', '.join(marks)})" if marks else group.method)
+    return tuple(named)
+
+
+def short_names(cells: Iterable[str]) -> dict[str, str]:
+    """Cells by a name fit for a title: `file:PATH` without its folders, unless two files share the name.
+
+    >>> short_names(["metr-la-20", "file:/data/a.csv"])
+    {'metr-la-20': 'metr-la-20', 'file:/data/a.csv': 'a.csv'}
+    """
+    found = {cell: PurePath(cell[5:]).name or cell if cell.startswith("file:") else cell for cell in cells}
+    names = list(found.values())
+    return {cell: name if names.count(name) == 1 else cell for cell, name in found.items()}
+
+
+def reference(panel: Panel, group: Group) -> Group | None:
+    """The static row to compare a group with: on the same backbone where there is one."""
+    rows = [other for other in panel.groups if other.method == "static" and other.rows]
+    same = [other for other in rows if other.backbone == group.backbone]
+    return next(iter(same or rows), None)
+
+
+def number(value: Any) -> float:
+    """The value as a float; NaN where there is none."""
+    return math.nan if value is None else float(value)

@@ -1,0 +1,150 @@
+"""A benchmark from plan to folder: what is missing is run by an engine, and every finished task is written at once."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import jointset
+from jointset.bench.plan import Task
+from jointset.bench.results import UNIT, read_results, write_rows, write_run, write_trace
+from jointset.bench.task import Done
+from jointset.errors import InputError, require
+from jointset.writing import new_folder
+
+Engine = Callable[[Sequence[Task]], Iterator[Done]]
+
+
+def done_units(folder: str | Path) -> set[tuple]:
+    """Keys of the rows of a folder that went well; others are done again."""
+    if not Path(folder).is_dir():
+        return set()
+    table = read_results(folder)
+    return set(table.loc[table["status"].eq("ok"), [*UNIT]].itertuples(index=False, name=None))
+
+
+def fill(
+    folder: str | Path,
+    tasks: Sequence[Task],
+    engine: Engine,
+    *,
+    told: Mapping[str, Any] | None = None,
+    finished: Callable[[Done], None] | None = None,
+) -> int:
+    """Run tasks and write each as it finishes; the number of rows that failed.
+
+    `told` goes into the folder's record of runs, `finished` is called after a task is on disk.
+    """
+    place = new_folder(folder)
+    facts = {"version": jointset.__version__, "commit": commit()}
+    failed = 0
+    with _alone(place):
+        write_run(place, run_record(told or {}) | facts)
+        for done in engine(tasks):
+            rows = [row | facts | {"task": done.task.slug} for row in done.rows]
+            write_trace(place, done.task.slug, done.traces)  # first: a task is done when its rows are there
+            write_rows(place, done.task.slug, rows)
+            failed += sum(row["status"] != "ok" for row in rows)
+            if finished is not None:
+                finished(done)
+    return failed
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """The folder for this run alone (where the system has file locks); a second one is refused."""
+    with (folder / "_lock").open("w") as lock:
+        try:
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:
+            pass
+        except BlockingIOError:
+            raise InputError(f"another run is filling {folder}: wait for it, or choose another folder") from None
+        except OSError:  # no locks on this disk
+            pass
+        yield
+
+
+# ---------------------------------------------------------------------- provenance
+
+
+def run_record(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What is written down of a run: command, time and machine."""
+    return {
+        "command": " ".join(["jointset", *sys.argv[1:]]),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        **told,
+    }
+
+
+def machine() -> dict[str, Any]:
+    """The machine in words that do not name it."""
+    facts: dict[str, Any] = {"cpu": _cpu(), "cores": cores(), "memory_gb": _memory_gb(), "system": platform.system()}
+    facts["python"] = platform.python_version()
+    for package in ("numpy", "torch"):
+        try:
+            facts[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return facts
+
+
+def cores() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def _memory_gb() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+@lru_cache(maxsize=1)
+def commit() -> str:
+    """Commit of the source this package runs from, `+` where it was changed; empty for an installed package."""
+    package = Path(jointset.__file__).parent
+    if package.parent.name != "src":
+        return ""
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(package), *words], capture_output=True, text=True, check=True, timeout=10
+        ).stdout.strip()
+
+    try:
+        if Path(git("rev-parse", "--show-toplevel")) != package.parents[1]:
+            return ""
+        return git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--porcelain", "--", ".") else "")
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def require_device(device: str) -> None:
+    """Refuse a device that is not there."""
+    require(device in ("cpu", "cuda"), f"unknown device {device!r}: choose cpu or cuda")
+    if device == "cuda":
+        import torch
+
+        require(torch.cuda.is_available(), "no CUDA device here: leave --device out, or run on a machine with one")

@@ -1,0 +1,193 @@
+"""Renderers: one table as text, Markdown, LaTeX or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import textwrap
+from collections.abc import Callable
+
+from jointset.bench.tables.model import Entry, Number, Table
+from jointset.errors import require, suggest
+
+WIDE = 160  # characters of a line of text before a table is cut into blocks
+LATEX_COLUMNS = 14
+ARROWS = {"over": "↑", "under": "↓", "": ""}
+RANKS = {"best": "*", "second": "°", "": ""}
+SUFFIXES = {"text": ".txt", "markdown": ".md", "latex": ".tex", "csv": ".csv"}
+LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
+LATEX |= {"±": r"$\pm$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "°": r"$^\circ$", "–": "--", "∞": r"$\infty$"}
+LATEX |= {"<": r"$<$", ">": r"$>$", "|": r"$|$", "≥": r"$\ge$", "≤": r"$\le$"}
+
+
+def render(table: Table, form: str) -> str:
+    """The table in one of the forms of SUFFIXES, ending with a line break."""
+    require(form in RENDERERS, f"unknown format {form!r}: {suggest(form, [*RENDERERS])}")
+    return RENDERERS[form](table)
+
+
+# ---------------------------------------------------------------------- text
+
+
+def text(table: Table) -> str:
+    """Columns of text under a title; wide tables go into blocks, one below the other."""
+    cells = [[_plain(entry) for entry in row] for row in table.rows]
+    names = [*table.labels, *(column.name for column in table.columns)]
+    widths = [max(len(name), *(len(row[i]) for row in cells), 0) + 2 for i, name in enumerate(names)]
+    parts = [_text_block(block) for block in table.blocks(WIDE, widths)]
+    lines = [table.title, "=" * min(len(table.title), WIDE), *"\n\n".join(parts).split("\n")]
+    for note in table.notes:
+        lines += textwrap.wrap(note, WIDE - 2, initial_indent="- ", subsequent_indent="  ")
+    return "\n".join(lines) + "\n"
+
+
+def _text_block(table: Table) -> str:
+    first = len(table.labels)
+    names = [*table.labels, *(column.name for column in table.columns)]
+    cells = [[_plain(entry) for entry in row] for row in table.rows]
+    widths = [max(len(name), *(len(row[i]) for row in cells), 0) for i, name in enumerate(names)]
+    lines = [*_group_line(table, widths), "  ".join(_set(name, widths, i, first) for i, name in enumerate(names))]
+    lines.append("  ".join("-" * width for width in widths))
+    lines += ["  ".join(_set(cell, widths, i, first) for i, cell in enumerate(row)) for row in cells]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _set(cell: str, widths: list[int], i: int, labels: int) -> str:
+    return cell.ljust(widths[i]) if i < labels else cell.rjust(widths[i])
+
+
+def _group_line(table: Table, widths: list[int]) -> list[str]:
+    """The line above the column names; a group whose name is wider than its columns makes its last column wider."""
+    first = len(table.labels)
+    line = "".join(" " * (width + 2) for width in widths[:first])
+    for members in table.groups():
+        title = table.columns[members[0]].group
+        room = sum(widths[first + i] for i in members) + 2 * (len(members) - 1)
+        if len(title) > room:
+            widths[first + members[-1]] += len(title) - room
+            room = len(title)
+        line += title.center(room, "-" if title else " ") + "  "
+    return [line] if any(column.group for column in table.columns) else []
+
+
+def _plain(entry: Entry) -> str:
+    if not isinstance(entry, Number):
+        return "-" if entry is None else entry
+    shown = entry.digits_shown().replace("inf", "∞").replace("nan", "-")
+    spread = f"±{entry.spread_shown()}" if entry.spread_shown() else ""
+    return shown + spread + entry.suffix + ARROWS[entry.mark] + RANKS[entry.rank]
+
+
+# ---------------------------------------------------------------------- Markdown
+
+
+def markdown(table: Table) -> str:
+    """A Markdown table under a heading; best at target in bold, second underlined."""
+    names = [*table.labels, *(f"{column.group} {column.name}".strip() for column in table.columns)]
+    sides = [":--"] * len(table.labels) + ["--:"] * len(table.columns)
+    lines = [f"### {table.title}", "", *(_markdown_row(cells) for cells in (names, sides))]
+    lines += [_markdown_row([_rich(entry) for entry in row]) for row in table.rows]
+    notes = [f"- {note}" for note in table.notes]
+    return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
+
+
+def _markdown_row(cells: list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _rich(entry: Entry) -> str:
+    if not isinstance(entry, Number) or not entry.rank:
+        return _plain(entry)
+    shown = _plain(entry._replace(rank=""))
+    return f"**{shown}**" if entry.rank == "best" else f"<u>{shown}</u>"
+
+
+# ---------------------------------------------------------------------- LaTeX
+
+
+def latex(table: Table) -> str:
+    """A floating table for booktabs; wide tables hold several tabulars, one below the other."""
+    blocks = table.blocks(LATEX_COLUMNS, [1] * (len(table.labels) + len(table.columns)))
+    lines = [r"\begin{table}[htbp]", rf"\caption{{{escape(table.title)}}}", rf"\label{{tab:{table.name}}}"]
+    lines += [r"\centering\scriptsize", r"\setlength{\tabcolsep}{3pt}"]
+    lines += ["\n\\\\[4pt]\n".join(_tabular(block) for block in blocks)]
+    if table.notes:
+        notes = r" \\ ".join(escape(note) for note in table.notes)
+        lines.append("\\\\[2pt]\n\\parbox{\\linewidth}{\\footnotesize " + notes + "}")
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+def _tabular(table: Table) -> str:
+    first, groups = len(table.labels), table.groups()
+    lines = [rf"\begin{{tabular}}{{{'l' * first}{'r' * len(table.columns)}}}", r"\toprule"]
+    if any(column.group for column in table.columns):
+        titles = [(table.columns[members[0]].group, len(members)) for members in groups]
+        heads = [rf"\multicolumn{{{size}}}{{c}}{{{escape(title)}}}" for title, size in titles]
+        lines.append(" & ".join([*[""] * first, *heads]) + r" \\")
+        rules = [(first + members[0] + 1, first + members[-1] + 1) for members in groups]
+        lines.append("".join(rf"\cmidrule(lr){{{low}-{high}}}" for low, high in rules))
+    names = [*table.labels, *(column.name for column in table.columns)]
+    lines += [" & ".join(map(escape, names)) + r" \\", r"\midrule"]
+    lines += [" & ".join(map(_math, row)) + r" \\" for row in table.rows]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def _math(entry: Entry) -> str:
+    if not isinstance(entry, Number):
+        return "--" if entry is None else escape(entry)
+    shown = entry.digits_shown().replace("inf", r"\infty").replace("nan", r"\mbox{--}")
+    spread = rf"{{\scriptstyle\pm{entry.spread_shown()}}}" if entry.spread_shown() else ""
+    arrow = {"over": r"\,\uparrow", "under": r"\,\downarrow", "": ""}[entry.mark]
+    number = f"${shown}{spread}{arrow}$" + escape(entry.suffix)
+    wrapped = {"best": r"\textbf{\boldmath " + number + "}", "second": r"\underline{" + number + "}", "": number}
+    return wrapped[entry.rank]
+
+
+def escape(words: str) -> str:
+    """Words with the characters that LaTeX reads as commands made harmless."""
+    return "".join(LATEX.get(character, character) for character in words)
+
+
+# ---------------------------------------------------------------------- CSV
+
+
+def comma_separated(table: Table) -> str:
+    """All digits, one line a row; spreads and marks in columns of their own. Notes are left to the other formats."""
+    first, heads, takers = len(table.labels), [*table.labels], []  # type: tuple[int, list[str], list[tuple[int, str]]]
+    takers = [(i, "value") for i in range(first)]
+    for i, column in enumerate(table.columns, start=first):
+        name = f"{column.group} {column.name}".strip()
+        numbers = [row[i] for row in table.rows if isinstance(row[i], Number)]
+        heads.append(name)
+        takers.append((i, "value"))
+        if any(number.spread is not None for number in numbers if isinstance(number, Number)):
+            heads.append(f"{name} sd")
+            takers.append((i, "spread"))
+        if any(number.mark or number.rank for number in numbers if isinstance(number, Number)):
+            heads.append(f"{name} mark")
+            takers.append((i, "mark"))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(heads)
+    writer.writerows([_bare(row[i], part) for i, part in takers] for row in table.rows)
+    return out.getvalue()
+
+
+def _bare(entry: Entry, part: str) -> str:
+    if not isinstance(entry, Number):
+        return (entry or "") if part == "value" else ""
+    if part == "value":
+        count = entry.digits == 0 and float(entry.value).is_integer()
+        return "" if entry.value != entry.value else str(int(entry.value)) if count else repr(float(entry.value))
+    if part == "spread":
+        return "" if entry.spread is None or entry.spread != entry.spread else repr(float(entry.spread))
+    return " ".join(filter(None, (entry.rank, entry.mark)))
+
+
+RENDERERS: dict[str, Callable[[Table], str]] = {
+    "text": text,
+    "markdown": markdown,
+    "latex": latex,
+    "csv": comma_separated,
+}

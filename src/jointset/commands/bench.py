@@ -1,0 +1,207 @@
+"""`jointset bench`: methods on cells, into a folder that can be stopped, continued and read at any time."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jointset.errors import InputError, require, require_alpha, suggest
+from jointset.terminal import note
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from jointset.bench.plan import Task
+    from jointset.bench.task import Done
+
+SHOWN = ("width_full", "joint", "log_volume", "worst_window")
+
+
+def bench_command(
+    cells: Annotated[
+        str,
+        typer.Option(help="Cells, separated by commas: names, hero, scale, nontraffic, grssf, available, file:PATH."),
+    ],
+    methods: Annotated[
+        str,
+        typer.Option(
+            help="Methods, separated by commas: names, filters, static, adaptive, conditional, published, all."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder of the results; rows that are there are not done again.")],
+    seeds: Annotated[int, typer.Option(help="Number of seeds: 0, 1, ...")] = 1,
+    protocol: Annotated[str, typer.Option(help="text (as the paper describes), table (as its tables).")] = "text",
+    backbone: Annotated[str, typer.Option(help="Mean backbones: gpvar, gru, transformer, stgnn.")] = "gpvar",
+    swap: Annotated[
+        bool, typer.Option("--swap", help="Run filters around every backbone's mean too, not only their own.")
+    ] = False,
+    alpha: Annotated[float, typer.Option(help="Miss rate: 0.1 asks for 90 % coverage.")] = 0.1,
+    recipe: Annotated[str, typer.Option(help="Learned filters: fast, paper, or sharp (gnf-node).")] = "",
+    jobs: Annotated[int, typer.Option(help="Worker processes; by default one a core, one for cuda.")] = 0,
+    engine: Annotated[
+        str, typer.Option(help="local, dask (workers here), or dask:tcp://HOST:PORT (a scheduler of yours).")
+    ] = "local",
+    device: Annotated[str, typer.Option(help="Learned filters and backbones: cpu or cuda.")] = "cpu",
+    limit_steps: Annotated[
+        int, typer.Option(help="A quick look: at most so many test steps, and training steps of what is learned.")
+    ] = 0,
+) -> None:
+    """Run methods on cells and keep one row of numbers for every seed.
+
+    A run that was stopped goes on with the same command and does only what is missing. `static` is the group of that
+    name, `static:ellipsoid` the one row. Exit code 1: some rows are errors, which the next run tries again.
+    """
+    from jointset.bench.names import backbones_named, cells_to_run, methods_named, protocols_named
+    from jointset.bench.plan import Settings, tasks
+    from jointset.bench.progress import shown
+    from jointset.bench.results import read_results
+    from jointset.bench.runner import cores, done_units, fill, require_device
+
+    arguments = told(locals())
+    require_alpha(alpha)
+    require(seeds >= 1, f"--seeds {seeds}: give the number of seeds, 1 or more")
+    require(jobs >= 0, f"--jobs {jobs}: give the number of processes, 1 or more")
+    require(limit_steps >= 0, f"--limit-steps {limit_steps}: give a number of steps, 1 or more")
+    settings = Settings(alpha, limit_steps, recipe.lower(), device)
+    wanted, named = methods_named(methods), cells_to_run(cells)
+    check_recipe(wanted, settings.recipe)
+    if engine == "local":
+        require_device(device)
+    run = engine_named(engine, jobs or (1 if device == "cuda" else cores()))
+    whole = partial(
+        tasks,
+        named.names,
+        wanted,
+        range(seeds),
+        protocols=protocols_named(protocol),
+        backbones=backbones_named(backbone),
+        settings=settings,
+        swap=swap,
+    )
+    for text in named.left_out:
+        note(text)
+    require(bool(named.names), f"none of the cells of {cells!r} has its data here: `jointset data list` shows what has")
+    lacking = prepare(named.names)
+    planned = whole(done=done_units(out))
+    report_state(sum(len(task.units) for task in whole()), planned, out)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C
+    failed = 0
+    if planned:
+        try:
+            with shown(planned) as finished:
+                failed = fill(
+                    out, planned, partial(with_failures, run, lacking), told=told(locals()), finished=finished
+                )
+        except KeyboardInterrupt:
+            note(f"stopped: what is finished is in {out}, the same command goes on from there")
+            raise typer.Exit(130) from None
+    results = read_results(out)
+    keys = {unit for task in whole() for unit in task.units}
+    show_rows(results, keys)
+    typer.echo(f"Results in {out}. Next: jointset tables {out}, jointset report {out}")
+    if failed:
+        first = results.loc[results["status"].ne("ok"), "error"].iloc[0]
+        note(f"{failed} {'row is an error' if failed == 1 else 'rows are errors'}, the first: {first}")
+        raise typer.Exit(1)
+
+
+# ---------------------------------------------------------------------- before the run
+
+
+def engine_named(name: str, jobs: int) -> Any:
+    """The engine of `local`, `dask`, `dask:local` or `dask:ADDRESS`: from tasks to finished ones."""
+    kind, _, address = name.partition(":")
+    require(kind in ("local", "dask"), f"unknown engine {name!r}: {suggest(kind, ('local', 'dask'))}")
+    if kind == "local":
+        require(not address, f"unknown engine {name!r}: local takes no address, dask:ADDRESS does")
+        from jointset.bench.engine_local import run_local
+
+        return partial(run_local, jobs=jobs)
+    require(find_spec("distributed") is not None, "this engine needs Dask: pip install 'jointset[dask]'")
+    from jointset.bench.engine_dask import run_dask
+
+    return partial(run_dask, jobs=jobs, address=None if address in ("", "local") else address)
+
+
+def check_recipe(methods: Sequence[str], recipe: str) -> None:
+    """Refuse a recipe that one of the methods does not have."""
+    from jointset.baselines.rows import parse
+    from jointset.bench.plan import LEARNED
+    from jointset.methods import filter_row
+
+    for name in methods if recipe else ():
+        if parse(name).method in LEARNED:
+            try:
+                filter_row(parse(name), training={"recipe": recipe})
+            except InputError as error:
+                raise InputError(f"{name}: {error}") from None
+
+
+def prepare(cells: Sequence[str]) -> dict[str, str]:
+    """See to the data of cells, fetching what is not here; why, for those that cannot be had."""
+    from jointset.datasets import registry
+    from jointset.datasets.notes import data_warnings
+    from jointset.datasets.origins import file_parts, name_parts
+    from jointset.files import existing_file
+
+    lacking: dict[str, str] = {}
+    for name in cells:
+        if name.startswith("file:"):
+            existing_file(file_parts(name)[0])
+            continue
+        base, _ = name_parts(name, registry.names())
+        if registry.state(base) == "not here":
+            try:
+                with data_warnings():
+                    registry.fetch(base)
+            except (InputError, OSError) as error:
+                lacking[name] = " ".join(str(error).split())
+    return lacking
+
+
+def with_failures(engine: Any, lacking: dict[str, str], tasks: Sequence[Task]) -> Iterator[Done]:
+    """Tasks through an engine; those whose data cannot be had fail at once."""
+    from jointset.bench.task import failure
+
+    yield from (failure(task, lacking[task.cell]) for task in tasks if task.cell in lacking)
+    able = [task for task in tasks if task.cell not in lacking]
+    if able:
+        yield from engine(able)
+
+
+def told(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a run for its record."""
+    names = ("cells", "methods", "seeds", "protocol", "backbone", "swap", "alpha", "recipe", "jobs", "engine", "device")
+    return {"arguments": {name: given[name] for name in (*names, "limit_steps")}}
+
+
+def report_state(rows: int, planned: Sequence[Task], out: Path) -> None:
+    """How many rows there are and how many of them are missing."""
+    missing = sum(len(task.units) for task in planned)
+    there = f", {rows - missing} of them already in {out}" if missing < rows else ""
+    typer.echo(f"{rows} rows{there}; {missing} to do in {len(planned)} tasks.", err=True)
+
+
+# ---------------------------------------------------------------------- after the run
+
+
+def show_rows(results: pd.DataFrame, keys: set[tuple]) -> None:
+    """A table for every cell and protocol of the run: the mean of every method over its seeds."""
+    from jointset.bench.results import UNIT
+    from jointset.terminal import show_table
+
+    fine = results[results["status"].eq("ok")]
+    fine = fine[[key in keys for key in fine[[*UNIT]].itertuples(index=False, name=None)]]
+    for (cell, protocol), rows in fine.groupby(["cell", "protocol"], sort=False):
+        lines = []
+        for (method, backbone), group in rows.groupby(["method", "backbone"], sort=False):
+            name = str(method) if backbone in ("own", "gpvar") else f"{method} ({backbone})"
+            lines.append([name, str(len(group)), *(f"{group[column].mean():.3f}" for column in SHOWN)])
+        title = f"{cell}, protocol {protocol}, {rows['n'].iloc[0]} sensors, {rows['n_test'].iloc[0]} test steps"
+        show_table(("method", "seeds", *SHOWN), lines, title)

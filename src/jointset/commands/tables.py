@@ -1,0 +1,48 @@
+"""`jointset tables`: the paper's tables and pictures from the folder of a benchmark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jointset.errors import require
+
+
+def tables_command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by `jointset bench`.")],
+    paper: Annotated[bool, typer.Option("--paper", help="Put what the paper prints beside ours.")] = False,
+    format: Annotated[str, typer.Option(help="What is printed: text, markdown, latex or csv.")] = "text",
+    only: Annotated[str, typer.Option(help="Comma-separated tables, such as hero,scale,all; all by default.")] = "",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write to instead: every table in every format.", metavar="FOLDER")
+    ] = None,
+    pictures: Annotated[bool, typer.Option("--figures", help="Write the pictures too, PNG and SVG.")] = False,
+) -> None:
+    """Print the tables for which DIR has rows, or write them (and pictures) to files.
+
+    With --paper every table is shown: printed values, differences, and what was not run or cannot be.
+    """
+    from jointset.bench.tables import render, tables, tables_named, write_tables
+    from jointset.bench.tables.render import SUFFIXES
+    from jointset.errors import suggest
+
+    require(format in SUFFIXES, f"unknown format {format!r}: {suggest(format, [*SUFFIXES])}")
+    require(out is not None or not pictures, "--figures needs --out FOLDER to write the pictures to")
+    found = [*tables(folder, paper=paper, only=tables_named(only))]
+    require(bool(found), f"{folder} has no finished rows for these tables: `jointset bench --out {folder}` makes them")
+    if out is not None:
+        written = write_tables(found, out)
+        if pictures:
+            from jointset.bench.figures import write_figures
+
+            written += write_figures(folder, out, paper=paper)
+        typer.echo(f"Wrote {len(written)} files to {out}: {', '.join(table.name for table in found)}.")
+        return
+    told: set[str] = set()
+    for table in found:
+        fresh = tuple(note for note in table.notes if format == "latex" or note not in told)
+        told |= {*table.notes}
+        typer.echo(render(replace(table, notes=fresh), format))

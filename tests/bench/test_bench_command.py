@@ -1,0 +1,200 @@
+"""`jointset bench`: what a user types, reads and finds on disk."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from jointset.bench.results import MEASURED, read_results, read_runs, read_trace
+from jointset.cli import app
+from jointset.datasets import generate_grssf, registry
+from jointset.datasets.download import DownloadError
+from jointset.writing import write_panel
+
+PANEL = generate_grssf("A", n=8, seed=3, length=4000).panel
+
+
+@pytest.fixture(scope="module")
+def readings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("readings") / "readings.csv"
+    write_panel(PANEL, file)
+    return file
+
+
+def bench(cells: str, methods: str, out: Path, *more: str) -> Any:
+    arguments = ["bench", "--cells", cells, "--methods", methods, "--out", str(out), "--jobs", "1", *more]
+    return CliRunner().invoke(app, arguments)
+
+
+def settled(folder: Path) -> pd.DataFrame:
+    """The rows of a folder without what differs from run to run."""
+    return read_results(folder).drop(columns=[*MEASURED])
+
+
+def test_rows_of_a_file_of_ones_own(readings, tmp_path):
+    result = bench(f"file:{readings}", "static:ellipsoid,ewma,ewma+aci", tmp_path, "--seeds", "2")
+    assert result.exit_code == 0, result.output
+    table = read_results(tmp_path)
+    assert table["method"].tolist() == ["static"] * 2 + ["ewma"] * 2 + ["ewma+aci"] * 2
+    assert (table["n"] == 8).all() and (table["n_test"] == 400).all() and (table["n_calibration"] == 351).all()
+    assert (table["width"] <= table["width_full"]).all()
+    assert (table["log_volume"] <= np.log(table["width_full"]) + 0.8).all()
+    assert (table["worst_window"] <= table["joint"] + 1e-12).all()
+    assert (table["fit_seconds"] > 0).all() and (table["peak_mb"] > 10).all()
+    assert "jointset tables" in result.stdout and "ewma+aci" in result.stdout
+    (run,) = read_runs(tmp_path)
+    assert run["arguments"]["methods"] == "static:ellipsoid,ewma,ewma+aci" and run["machine"]["cores"] >= 1
+    for task in table["task"].unique():
+        for method, arrays in read_trace(tmp_path, task).items():
+            inside = table.loc[table["method"].eq(method), "joint"].iloc[0]
+            assert arrays["inside"].mean() == pytest.approx(inside)
+
+
+def test_a_second_run_does_only_what_is_missing(readings, tmp_path):
+    cell = f"file:{readings}"
+    assert bench(cell, "ewma", tmp_path, "--seeds", "2").exit_code == 0
+    before = {file.name: file.stat().st_mtime_ns for file in tmp_path.glob("*.parquet")}
+    result = bench(cell, "ewma,rolling", tmp_path, "--seeds", "3")
+    assert "6 rows, 2 of them already in" in result.stderr and "4 to do" in result.stderr
+    assert {name: (tmp_path / name).stat().st_mtime_ns for name in before} == before
+    assert len(read_results(tmp_path)) == 6
+    again = bench(cell, "ewma,rolling", tmp_path, "--seeds", "3")
+    assert again.exit_code == 0 and "0 to do" in again.stderr and "rolling" in again.stdout
+
+
+def test_a_method_that_fails_is_a_row_and_the_rest_goes_on(tmp_path):
+    timeless = tmp_path / "timeless.csv"
+    PANEL.to_pandas().to_csv(timeless, index=False)
+    for _ in range(2):  # the error is tried again, and is still one row
+        result = bench(f"file:{timeless}", "time-of-day,ewma", tmp_path / "out")
+        assert result.exit_code == 1
+        assert "1 row is an error" in result.stderr and "needs time stamps" in result.stderr
+    table = read_results(tmp_path / "out").set_index("method")
+    assert table["status"].to_dict() == {"ewma": "ok", "time-of-day": "error"}
+    assert "needs time stamps" in table.loc["time-of-day", "error"]
+    assert np.isnan(table.loc["time-of-day", "width_full"]) and table.loc["time-of-day", "n"] == 8
+
+
+def test_data_that_cannot_be_had_is_an_error_row_where_it_was_asked_for_by_name(readings, tmp_path, monkeypatch):
+    def fetch(name: str) -> None:
+        raise DownloadError("cannot download it: no network")
+
+    monkeypatch.setattr(registry, "state", lambda name, **_: "not here")
+    monkeypatch.setattr(registry, "fetch", fetch)
+    result = bench(f"pems-bay-50,hero,file:{readings}", "ewma", tmp_path)
+    assert result.exit_code == 1
+    assert "metr-la-20 left out" in result.stderr
+    table = read_results(tmp_path).set_index("cell")
+    assert table.loc["pems-bay-50", "error"] == "cannot download it: no network"
+    assert table.loc[f"file:{readings}", "status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--cells", "metr-la-2o", "--methods", "ewma"], "did you mean 'metr-la-20'"),
+        (["--cells", "grssf-a", "--methods", "emwa"], "did you mean 'ewma'"),
+        (["--cells", "file:none.csv", "--methods", "ewma"], "no such file: none.csv"),
+        (["--cells", "grssf-a", "--methods", "ewma", "--protocol", "tables"], "did you mean 'table'"),
+        (["--cells", "grssf-a", "--methods", "ewma", "--backbone", "gruu"], "did you mean 'gru'"),
+        (["--cells", "grssf-a", "--methods", "ewma", "--engine", "dsk"], "did you mean 'dask'"),
+        (["--cells", "grssf-a", "--methods", "gnf", "--recipe", "sharp"], "unknown recipe 'sharp'"),
+        (["--cells", "grssf-a", "--methods", "ewma", "--seeds", "0"], "--seeds 0"),
+        (["--cells", "grssf-a", "--methods", "ewma", "--alpha", "1.5"], "alpha must lie strictly between"),
+        (["--cells", "grssf-a", "--methods", "ewma", "--device", "tpu"], "unknown device 'tpu'"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_run(arguments, said, tmp_path):
+    result = CliRunner().invoke(app, ["bench", *arguments, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1 and said in lines[0]
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_runs_into_one_folder_at_once_are_refused(readings, tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    with (tmp_path / "_lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = bench(f"file:{readings}", "ewma", tmp_path)
+    assert result.exit_code == 2 and "another run is filling" in result.stderr
+
+
+@pytest.mark.slow
+def test_learned_filters_and_backbones_in_a_quick_look(readings, tmp_path):
+    options = ["--seeds", "2", "--backbone", "gpvar,gru", "--swap", "--limit-steps", "20"]
+    result = bench(f"file:{readings}?graph=knn", "gnf,gnf+aci,static:ellipsoid", tmp_path, *options)
+    assert result.exit_code == 0, result.output
+    table = read_results(tmp_path)
+    assert len(table) == 2 * (2 * 3 + 1 + 1)
+    assert (table["limit_steps"] == 20).all() and (table["n_test"] == 20).all()
+    assert set(table.loc[table["method"].eq("gnf"), "backbone"]) == {"own", "gpvar", "gru"}
+    trained = table[table["method"].eq("gnf") & table["backbone"].eq("own")]
+    assert trained["width_full"].nunique() == 2  # a seed each
+    assert table[table["method"].eq("static") & table["backbone"].eq("gpvar")]["width_full"].nunique() == 1
+
+
+def start(folder: Path, cell: str) -> subprocess.Popen[bytes]:
+    code = "from jointset.cli import main; main()"
+    options = ["--cells", cell, "--methods", "static,conditional", "--seeds", "4", "--protocol", "table"]
+    command = [sys.executable, "-c", code, "bench", *options, "--out", str(folder), "--jobs", "2"]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
+def test_a_run_that_is_killed_goes_on_and_ends_with_the_same_table(readings, tmp_path):
+    cell = f"file:{readings}?n=6"
+    whole = start(tmp_path / "whole", cell)
+    whole.communicate()
+    assert whole.returncode == 0
+
+    broken = tmp_path / "broken"
+    run = start(broken, cell)
+    while len(list(broken.glob("*.parquet"))) < 3:
+        assert run.poll() is None
+        time.sleep(0.01)
+    workers = children(run.pid)
+    os.kill(run.pid, signal.SIGKILL)
+    run.communicate()
+    kept = {file.name: file.stat().st_mtime_ns for file in broken.glob("*.parquet")}
+    assert 3 <= len(kept) < 36
+
+    again = start(broken, cell)
+    _, said = again.communicate()
+    assert again.returncode == 0
+    assert f"36 rows, {len(kept)} of them already in".encode() in said
+    assert {name: (broken / name).stat().st_mtime_ns for name in kept} == kept
+    pd.testing.assert_frame_equal(settled(broken), settled(tmp_path / "whole"), check_exact=True)
+    until = time.monotonic() + 60
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):  # workers of the killed run end by themselves
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_keeps_what_is_done(stop, readings, tmp_path):
+    run = start(tmp_path, f"file:{readings}?n=6")
+    while not list(tmp_path.glob("*.parquet")):
+        assert run.poll() is None
+        time.sleep(0.01)
+    run.send_signal(stop)
+    _, said = run.communicate()
+    assert run.returncode == 130
+    assert b"the same command goes on from there" in said and b"Traceback" not in said
+    assert len(read_results(tmp_path)) >= 1

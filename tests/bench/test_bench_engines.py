@@ -1,0 +1,157 @@
+"""Engines: the same rows whoever works them out, and no row lost or doubled when a worker dies."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from jointset.bench.engine_local import TRIES, run_local
+from jointset.bench.plan import Settings, Task, tasks
+from jointset.bench.results import MEASURED, read_results
+from jointset.bench.runner import fill
+from jointset.bench.task import run_task
+from jointset.datasets import generate_grssf
+from jointset.writing import write_edges, write_panel
+
+METHODS = ["static", "factor", "factor+aci", "kalman"]
+
+
+@pytest.fixture(scope="module")
+def readings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("readings")
+    panel = generate_grssf("A", n=8, seed=1, length=1500).panel
+    write_panel(panel, folder / "readings.csv")
+    write_edges(panel, folder / "edges.csv")
+    return folder
+
+
+@pytest.fixture
+def planned(readings: Path) -> list[Task]:
+    cell = f"file:{readings}/readings.csv?n=5&graph={readings}/edges.csv"
+    return tasks([cell], METHODS, range(2), protocols=["text", "table"])
+
+
+@pytest.fixture(scope="module")
+def expected(readings: Path, tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    """Rows worked out here, one task after the other."""
+    cell = f"file:{readings}/readings.csv?n=5&graph={readings}/edges.csv"
+    whole = tasks([cell], METHODS, range(2), protocols=["text", "table"])
+    return filled_by(tmp_path_factory.mktemp("expected"), whole, lambda given: map(run_task, given))
+
+
+def filled_by(folder: Path, planned: list[Task], engine) -> pd.DataFrame:
+    """What a folder holds after an engine went through the tasks, without what differs from run to run."""
+    seen: list[str] = []
+    fill(folder, planned, engine, finished=lambda done: seen.append(done.task.slug))
+    assert sorted(seen) == sorted(task.slug for task in planned)  # none lost, none twice
+    table = read_results(folder)
+    assert (table["status"] == "ok").all(), table["error"].tolist()
+    return table.drop(columns=[*MEASURED])
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_local_processes_give_the_same_bits_in_the_same_order(jobs, planned, expected, tmp_path):
+    table = filled_by(tmp_path, planned, lambda given: run_local(given, jobs))
+    pd.testing.assert_frame_equal(table, expected, check_exact=True)
+
+
+def test_a_killed_local_worker_costs_nothing(planned, expected, tmp_path):
+    def engine(given):
+        finished = run_local(given, 2)
+        yield from islice(finished, 2)
+        for child in multiprocessing.active_children():
+            os.kill(child.pid, signal.SIGKILL)
+        yield from finished
+
+    pd.testing.assert_frame_equal(filled_by(tmp_path, planned, engine), expected, check_exact=True)
+
+
+@dataclass(frozen=True)
+class Deadly(Task):
+    """A task that takes its worker down."""
+
+    @property
+    def cell_seed(self) -> int:
+        if multiprocessing.parent_process() is not None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 0
+
+
+def test_a_task_that_kills_every_worker_is_an_error_and_the_rest_goes_on(planned):
+    first = planned[0]
+    deadly = Deadly(first.cell, first.protocol, first.backbone, first.names, first.seeds, Settings())
+    found = {done.task: done for done in run_local([planned[1], deadly, planned[2]], 2)}
+    assert {row["status"] for row in found[deadly].rows} == {"error"}
+    assert f"{TRIES} worker processes died" in found[deadly].rows[0]["error"]
+    assert all(row["status"] == "ok" for task in planned[1:3] for row in found[task].rows)
+
+
+def test_no_process_is_left_when_a_run_is_dropped(planned):
+    finished = run_local(planned, 2)
+    next(finished)
+    assert len(multiprocessing.active_children()) == 2
+    finished.close()
+    assert not multiprocessing.active_children()
+
+
+def test_a_killed_dask_worker_costs_nothing(planned, expected, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    from jointset.bench.engine_dask import run_dask
+
+    def engine(given):
+        finished = run_dask(given, 2)
+        yield from islice(finished, 2)
+        pids = distributed.default_client().run(os.getpid)
+        os.kill(next(iter(pids.values())), signal.SIGKILL)
+        yield from finished
+
+    pd.testing.assert_frame_equal(filled_by(tmp_path, planned, engine), expected, check_exact=True)
+
+
+def test_readings_travel_to_dask_workers_that_have_no_data(readings, tmp_path, monkeypatch):
+    """Workers sit in an empty folder, where the relative path of the cell and of its graph leads nowhere."""
+    distributed = pytest.importorskip("distributed")
+    from jointset.bench.engine_dask import run_dask
+
+    monkeypatch.chdir(tmp_path)
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        monkeypatch.chdir(readings)
+        planned = tasks(["file:readings.csv?graph=edges.csv", "grssf-a-8"], ["static", "ewma"], [0])
+        rows = [row for done in run_dask(planned, address=cluster.scheduler_address) for row in done.rows]
+    assert [row["error"] for row in rows] == [""] * 4
+
+
+@pytest.mark.slow
+def test_a_task_that_kills_every_dask_worker_takes_no_other_with_it(planned):
+    pytest.importorskip("distributed")
+    from jointset.bench.engine_dask import bundles, run_dask
+
+    first = planned[0]
+    deadly = Deadly(first.cell, first.protocol, first.backbone, first.names, first.seeds, Settings(alpha=0.2))
+    more = [replace(task, settings=Settings(alpha=alpha)) for alpha in (0.1, 0.3) for task in planned]
+    given = [more[0], deadly, *more[1:]]
+    bundled = bundles(given, 1)
+    assert [task for bundle in bundled for task in bundle] == given
+    assert any(deadly in bundle and len(bundle) > 1 for bundle in bundled)
+    found = {done.task: done for done in run_dask(given, 1)}
+    assert len(found) == len(given)
+    assert {row["status"] for row in found[deadly].rows} == {"error"}
+    assert "workers died" in found[deadly].rows[0]["error"]
+    assert all(row["status"] == "ok" for task in more for row in found[task].rows)
+
+
+def test_a_scheduler_that_is_not_there_is_one_line(planned, monkeypatch):
+    pytest.importorskip("distributed")
+    from jointset.bench import engine_dask
+    from jointset.errors import InputError
+
+    monkeypatch.setattr(engine_dask, "PATIENCE", "1s")
+    with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 "):
+        list(engine_dask.run_dask(planned[:1], address="tcp://127.0.0.1:1"))

@@ -1,0 +1,120 @@
+"""The folder of a benchmark: what is written can be read, whole or not at all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from jointset.bench.measures import measures, trace, winkler, worst_window
+from jointset.bench.plan import Settings, Task
+from jointset.bench.results import (
+    COLUMNS,
+    read_results,
+    read_runs,
+    read_trace,
+    write_rows,
+    write_run,
+    write_trace,
+)
+from jointset.bench.task import filled
+from jointset.errors import InputError
+from jointset.predictor import Run
+
+TASK = Task("metr-la-20", "text", "gpvar", ("static",), (0, 1), Settings())
+STAMPS = {"version": "1", "commit": "", "task": "t"}
+
+
+def row(seed: int, **known) -> dict:
+    return filled(TASK, "static", seed, {"started": "2026-01-01T00:00:00.000+00:00"} | known) | STAMPS
+
+
+def made(T: int = 700, N: int = 4) -> Run:
+    rng = np.random.default_rng(0)
+    values, mean, half = rng.normal(size=(T, N)), np.zeros((T, N)), np.full((T, N), 1.5)
+    values[5, 1] = np.nan
+    score = np.nanmax(np.abs(values) / half, axis=1)
+    sizes = {"width": half[:, 0], "width_full": 2 * half[:, 0], "log_volume": np.log(2 * half[:, 0])}
+    sensors = tuple("abcd"[:N])
+    times = np.arange(T) * 300
+    return Run(sensors, times, values, mean, -half, half, score, np.ones(T), score <= 1, infinite_share=0.0, **sizes)
+
+
+def test_rows_come_back_as_they_were_in_an_order_of_their_own(tmp_path):
+    write_rows(tmp_path, "b", [row(1, joint=0.9, width_full=float("inf"))])
+    write_rows(tmp_path, "a", [row(0, joint=0.8)])
+    table = read_results(tmp_path)
+    assert tuple(table.columns) == COLUMNS
+    assert table["seed"].tolist() == [0, 1]
+    assert table["joint"].tolist() == [0.8, 0.9]
+    assert np.isinf(table["width_full"][1])
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path).sort_values("seed", ignore_index=True), table)
+
+
+def test_a_later_row_replaces_an_error_and_never_the_other_way_round(tmp_path):
+    write_rows(tmp_path, "a", [row(0, error="no memory")])
+    write_rows(tmp_path, "b", [row(0, joint=0.9, started="2026-01-02T00:00:00.000+00:00")])
+    write_rows(tmp_path, "c", [row(0, error="again", started="2026-01-03T00:00:00.000+00:00")])
+    table = read_results(tmp_path)
+    assert table["status"].tolist() == ["ok"]
+    assert table["joint"].tolist() == [0.9]
+
+
+def test_other_files_in_the_folder_are_no_results(tmp_path):
+    write_rows(tmp_path, "a", [row(0)])
+    (tmp_path / ".a.parquet.17.tmp").write_bytes(b"half a file")
+    (tmp_path / "notes.txt").write_text("mine")
+    write_run(tmp_path, {"command": "jointset bench"})
+    write_run(tmp_path, {"command": "jointset bench --again"})
+    assert len(read_results(tmp_path)) == len(pd.read_parquet(sorted(tmp_path.glob("[!._]*.parquet")))) == 1
+    assert [run["command"] for run in read_runs(tmp_path)] == ["jointset bench", "jointset bench --again"]
+
+
+def test_a_folder_without_results_is_empty_and_a_missing_or_broken_one_refused(tmp_path):
+    assert read_results(tmp_path).empty
+    assert tuple(read_results(tmp_path).columns) == COLUMNS
+    assert read_runs(tmp_path) == []
+    with pytest.raises(InputError, match="no folder"):
+        read_results(tmp_path / "none")
+    (tmp_path / "x.parquet").write_bytes(b"no table")
+    with pytest.raises(InputError, match=r"x\.parquet cannot be read"):
+        read_results(tmp_path)
+
+
+def test_traces_come_back_by_method(tmp_path):
+    run = made()
+    write_trace(tmp_path, "t", {"ewma+aci": trace(run), "ewma": trace(run)})
+    found = read_trace(tmp_path, "t")
+    assert set(found) == {"ewma", "ewma+aci"}
+    np.testing.assert_array_equal(found["ewma"]["inside"], run.inside)
+    np.testing.assert_array_equal(found["ewma"]["timestamps"], run.timestamps)
+    assert found["ewma"]["score"].dtype == np.float32
+    assert found["ewma"]["sensors"].tolist() == ["a", "b", "c", "d"]
+    assert read_trace(tmp_path, "other") == {}
+
+
+def test_measures_agree_with_their_definitions():
+    run, alpha = made(), 0.1
+    found = measures(run, alpha)
+    scores = []
+    for t in range(len(run.values)):
+        for y, low, high in zip(run.values[t], run.lower[t], run.upper[t], strict=True):
+            if not np.isnan(y):
+                scores.append((high - low) + 2 / alpha * max(low - y, 0) + 2 / alpha * max(y - high, 0))
+    assert winkler(run, alpha) == pytest.approx(np.mean(scores))
+    windows = [run.inside[i : i + 500].mean() for i in range(len(run.inside) - 499)]
+    assert found["worst_window"] == pytest.approx(min(windows))
+    assert worst_window(run.inside[:40]) == pytest.approx(run.inside[:40].mean())
+    assert found["joint"] == run.joint
+    assert (found["n"], found["n_test"]) == (4, 700)
+
+
+def test_blame_and_outside_name_the_sensor_that_misses():
+    run = made()
+    run.values[:, 2] = 0.0
+    run.values[:50, 2] = 9.0
+    run.inside[:] = True
+    run.inside[:50] = False
+    found = trace(run)
+    assert found["blame"].tolist() == [0, 0, 1, 0]
+    assert found["outside"][2] == pytest.approx(50 / 700)
