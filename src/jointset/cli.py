@@ -13,10 +13,23 @@ import typer
 from typer.core import TyperGroup
 
 import jointset
+from jointset.commands.audit import audit_command
+from jointset.commands.bench import bench_command
 from jointset.commands.data import data_app
 from jointset.commands.methods import methods_command
+from jointset.commands.report import report_command
+from jointset.commands.tables import tables_command
 from jointset.errors import InputError, require
-from jointset.terminal import note, phases, show_json, show_region, show_results, show_summary
+from jointset.terminal import (
+    note,
+    phases,
+    show_json,
+    show_region,
+    show_results,
+    show_summary,
+    show_trust,
+    tell_warnings,
+)
 
 Track = Annotated[
     str, typer.Option(help="Kind of network: A stationary, B correlated noise, C heavy tails, D drift, E jump.")
@@ -48,10 +61,15 @@ class Commands(TyperGroup):
 app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(data_app, name="data")
 app.command("methods")(methods_command)
+app.command("audit")(audit_command)
+app.command("bench")(bench_command)
+app.command("report")(report_command)
+app.command("tables")(tables_command)
 
 
 def main() -> None:
     """Entry point of `jointset`."""
+    tell_warnings()
     app()
 
 
@@ -199,6 +217,7 @@ def fit(
     typer.echo(f"Fitted on {len(train)} rows, calibrated on {len(calibrating)} ({predictor.n_calibration} scores).")
     if run is not None:
         show_summary(run.summary(), alpha, f"On the last {len(test)} rows")
+    show_trust(predictor)
     typer.echo(f"Saved {out}. Next: jointset predict {out}")
 
 
@@ -223,6 +242,8 @@ def predict(
             out is None and not save, "--out and --save need PANEL, rows to run through; --json prints the next set"
         )
         show_region(predictor, as_json)
+        if not as_json:
+            show_trust(predictor)
         return
     if out is not None:
         output_file(out, TABLES)
@@ -240,6 +261,7 @@ def predict(
         show_json(run.summary())
     else:
         show_summary(run.summary(), predictor.alpha, f"On the {len(data)} rows of {panel}")
+        show_trust(predictor)
         typer.echo(f"Wrote {out}." if out else "--out FILE.csv writes one line a row.")
 
 
@@ -250,6 +272,7 @@ def stream(
     format: Annotated[str, typer.Option(help="Input: auto, csv or json.")] = "auto",
     time_column: TimeColumn = None,
     top: Annotated[int, typer.Option(help="Sensors to name that contribute most to the score.")] = 3,
+    trust: Annotated[bool, typer.Option("--trust", help="Add drift and expected coverage to every line.")] = False,
 ) -> None:
     """Read rows on stdin, write one JSON line a row on stdout.
 
@@ -262,7 +285,7 @@ def stream(
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C
     predictor = load_predictor(model)
-    live = Stream(predictor, format=format, time_column=time_column, top=top, notice=note)
+    live = Stream(predictor, format=format, time_column=time_column, top=top, trust=trust, notice=note)
     lines = (line.decode("utf-8", errors="replace") for line in typer.get_binary_stream("stdin"))
     try:
         for answer in live.answers(lines):

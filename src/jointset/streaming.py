@@ -40,7 +40,8 @@ class Reading(NamedTuple):
 class Stream:
     """A predictor that is fed lines. `predictor` is always the state after the last good row.
 
-    `notice` is told, once, what the reader of the answers should know about the header.
+    `notice` is told, once, what the reader of the answers should know about the header. With `trust` every answer holds
+    the predictor's verdict on itself after the row.
     """
 
     def __init__(
@@ -50,12 +51,15 @@ class Stream:
         format: str = "auto",
         time_column: str | None = None,
         top: int = 3,
+        trust: bool = False,
         notice: Callable[[str], None] = lambda text: None,
     ) -> None:
         require(format in FORMATS, f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
         require(top >= 0, f"top must be 0 or more sensors, got {top}")
         predictor.predict()  # refuses a predictor that is not calibrated before any row is read
-        self.predictor = predictor
+        if trust:
+            predictor.trust()  # likewise one that has no verdict to give
+        self.predictor, self.trust = predictor, trust
         self.format, self.time_column, self.top, self.notice = format, time_column, top, notice
         self.rows = self.scored = self.inside = self.bad = 0
 
@@ -88,6 +92,8 @@ class Stream:
         self.predictor = after
         self.scored += answer["inside"] is not None
         self.inside += answer["inside"] is True
+        if self.trust:
+            answer["trust"] = json_ready(after.trust()._asdict())
         return {"row": self.rows, "time": reading.time, **answer}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from jointset.errors import InputError
 
 if TYPE_CHECKING:
     from jointset.predictor import JointPredictor
@@ -41,6 +44,19 @@ def phases(total: int) -> Iterator[Callable[..., None]]:
 def note(text: str) -> None:
     """A line for the person at the terminal, beside the results."""
     typer.echo(f"note: {text}", err=True)
+
+
+def tell_warnings() -> None:
+    """Show warnings of the library as one-line notes instead of Python's two lines with a source path."""
+    usual = warnings.showwarning
+
+    def show(message: Any, category: type[Warning], *place: Any) -> None:
+        if category is UserWarning:
+            note(str(message))
+        else:
+            usual(message, category, *place)
+
+    warnings.showwarning = show  # type: ignore[assignment]
 
 
 def sizes(summary: dict[str, Any]) -> list[str]:
@@ -85,6 +101,15 @@ def show_limits(summary: dict[str, Any], method: str = "the calibration") -> Non
     if summary["infinite_share"]:
         share = f"{100 * summary['infinite_share']:.1f} % of the steps"
         typer.echo(f"The radius of {method} was infinite or clipped at {share}.")
+
+
+def show_trust(predictor: Any) -> None:
+    """The predictor's verdict on itself as a sentence; nothing where its method has none."""
+    try:
+        verdict = predictor.trust().verdict
+    except InputError:
+        return
+    typer.echo(f"{verdict[0].upper()}{verdict[1:]}.")
 
 
 def show_region(predictor: JointPredictor, as_json: bool) -> None:

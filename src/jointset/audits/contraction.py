@@ -1,0 +1,160 @@
+"""Contraction of a frozen filter: how fast the laws of two copies come together (rho_dG, rho_DL).
+
+Copy a starts from zero, copies b from N(0, tau^2 I); all see the same readings. The Bures-Wasserstein distance of the
+emitted laws is fitted by C rho^t on the steps with a distance in [1e-8, 0.8 of the first one] (paper, Bures-Wasserstein
+audit). For the linear filter at rest the distance is that of the means, and its late rate is sigma_1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jointset.audits.coupling import THREADS, Fit, coupled, decay_rate, fit_window, inputs, one_thread, starts
+from jointset.contracts import Array
+
+PAIRS = 30
+STEPS = 200
+FLOOR = 1e-8
+TOP = 0.8
+HORIZON = 10  # L of the finite-horizon metric
+GRID = {"steps": (100, 200, 400), "pairs": (20, 30, 50), "scale": (0.5, 1.0, 2.0)}
+
+
+class Decay(NamedTuple):
+    """Rates fitted to the decay of K coupled pairs."""
+
+    rate: float  # mean over the pairs; NaN where no pair could be fitted
+    standard_error: float  # of that mean
+    rates: Array  # (K,), NaN where a pair has fewer than three steps in the window
+    late: Fit  # fitted to the root mean square over the pairs, on the later half of its window: the asymptote
+
+
+class Contraction(NamedTuple):
+    """What the coupled pairs showed; `steps`, `mean` and `error` draw the decay."""
+
+    rho_dG: Decay  # of the distance of the emitted laws
+    rho_DL: Decay  # of the finite-horizon distance, sqrt(sum of the next 11 squared distances)
+    steps: Array  # (T,) 0 .. T - 1
+    mean: Array  # (T,) mean distance over the pairs; 0 after all have met the floor
+    error: Array  # (T,) its standard error
+    distances: Array  # (K, T)
+    floor: float
+    floor_share: float  # share of pairs that met the numerical floor
+    fitted_share: float  # share of pairs with a rate
+    remaining: float  # median of last distance / first distance
+    pairs: int
+    scale: float
+
+
+def contraction(
+    filter: Any,
+    values: Array,
+    *,
+    pairs: int = PAIRS,
+    steps: int = STEPS,
+    scale: float = 1.0,
+    floor: float = FLOOR,
+    top: float = TOP,
+    horizon: int = HORIZON,
+    seed: int = 0,
+) -> Contraction:
+    """Audit a fitted filter on the last `steps` rows of readings (T, N) in its own units (paper: end of training).
+
+    Parameters
+    ----------
+    pairs, scale
+        Number of perturbed copies and their standard deviation tau around the zero state.
+    floor, top
+        The fit window: distances in [floor, top * first distance].
+    horizon
+        L of the finite-horizon distance behind rho_DL.
+    """
+    rows = inputs(values, steps)
+    states = starts(filter, pairs, scale, np.random.default_rng(seed))
+    with one_thread():
+        distances = coupled(filter, states, rows, floor, THREADS)
+    return _contraction(distances, floor, top, horizon, scale)
+
+
+def _contraction(distances: Array, floor: float, top: float, horizon: int, scale: float) -> Contraction:
+    pairs, steps = distances.shape
+    whole = decay(distances, floor, top)
+    met = (distances < floor).any(axis=1)
+    return Contraction(
+        whole,
+        decay(finite_horizon(distances, horizon), floor, top),
+        np.arange(steps),
+        distances.mean(axis=0),
+        _standard_error(distances),
+        distances,
+        floor,
+        float(met.mean()),
+        float(np.isfinite(whole.rates).mean()),
+        float(np.median(distances[:, -1] / np.maximum(distances[:, 0], floor))),
+        pairs,
+        scale,
+    )
+
+
+def decay(distances: Array, floor: float = FLOOR, top: float = TOP) -> Decay:
+    """Rates of distances (K, T): one for each pair, their mean, and the late rate of the root mean square."""
+    rates = np.array([decay_rate(row, fit_window(row, floor, top)).rate for row in distances])
+    fitted = rates[np.isfinite(rates)]
+    mean = float(fitted.mean()) if len(fitted) else float("nan")
+    error = float(fitted.std(ddof=1) / np.sqrt(len(fitted))) if len(fitted) > 1 else float("nan")
+    together = np.sqrt((distances**2).mean(axis=0))
+    window = np.flatnonzero(fit_window(together, floor, top))
+    return Decay(mean, error, rates, decay_rate(together, window[len(window) // 2 :]))
+
+
+def finite_horizon(distances: Array, horizon: int = HORIZON) -> Array:
+    """sqrt(sum_{l = 0}^{L} d(t + l)^2) (K, T - L) of distances (K, T): the finite-horizon observable metric."""
+    horizon = min(horizon, distances.shape[1] - 1)
+    windows = np.lib.stride_tricks.sliding_window_view(distances**2, horizon + 1, axis=1)
+    return np.sqrt(windows.sum(axis=-1))
+
+
+def _standard_error(distances: Array) -> Array:
+    pairs = len(distances)
+    return distances.std(axis=0, ddof=1) / np.sqrt(pairs) if pairs > 1 else np.full(distances.shape[1], np.nan)
+
+
+class Setting(NamedTuple):
+    """One setting of the sensitivity grid and the rates it gives."""
+
+    steps: int
+    pairs: int
+    scale: float
+    rho_dG: float
+    rho_DL: float
+
+
+def sensitivity(
+    filter: Any, values: Array, *, grid: dict[str, Sequence[float]] | None = None, seed: int = 0, floor: float = FLOOR
+) -> tuple[Setting, ...]:
+    """The rates when steps, pairs and scale vary one at a time around 200, 30 and 1 (paper: they move by <= 0.02).
+
+    All settings start at the same row, and fewer pairs are the first of many: three coupled runs serve the grid.
+    """
+    grid = GRID | (grid or {})
+    most_steps, most_pairs = int(max(grid["steps"])), int(max(grid["pairs"]))
+    rows = inputs(values, most_steps)
+
+    def run(pairs: int, scale: float, rows: Array) -> Array:
+        states = starts(filter, pairs, scale, np.random.default_rng(seed))
+        with one_thread():
+            return coupled(filter, states, rows, floor, THREADS)
+
+    many = run(most_pairs, 1.0, rows)
+    wanted = [(int(steps), PAIRS, 1.0) for steps in grid["steps"]]
+    wanted += [(STEPS, int(pairs), 1.0) for pairs in grid["pairs"]]
+    wanted += [(STEPS, PAIRS, float(scale)) for scale in grid["scale"]]
+    found = []
+    for steps, pairs, scale in dict.fromkeys(wanted):
+        distances = many[:pairs, :steps] if scale == 1.0 else run(pairs, scale, rows[:steps])
+        rates = (decay(part, floor).rate for part in (distances, finite_horizon(distances)))
+        found.append(Setting(min(steps, len(rows)), pairs, scale, *rates))
+    return tuple(found)

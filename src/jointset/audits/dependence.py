@@ -1,0 +1,196 @@
+"""How dependent calibration scores are: autocovariance of hits, integrated time, effective calibration size.
+
+A hit is X_j = 1{score_j <= u}. With hits that repeat each other, m calibration scores are worth fewer independent
+ones: m / tau_int, tau_int = 1 + 2 sum_k Corr(X_j, X_{j+k}) (paper, integrated autocorrelation time).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jointset.contracts import Array
+from jointset.errors import require
+
+LAGS = 30  # K_max of the paper
+SPREAD = 0.02  # thresholds s* (1 - 0.02), s*, s* (1 + 0.02)
+WINDOW = 5.0  # Sokal's rule: the window is at least this many integrated times
+BAND = 1.96  # correlations within BAND / sqrt(m) of zero are noise
+
+
+class IntegratedTime(NamedTuple):
+    """Integrated autocorrelation time, the number of lags summed, and the standard error of the estimate."""
+
+    tau: float  # NaN where the series does not vary
+    window: int
+    standard_error: float
+    automatic: bool  # whether the window was chosen from the series
+
+
+class EffectiveSizes(NamedTuple):
+    """What m dependent calibration scores are worth, in the forms of the paper; none exceeds m."""
+
+    m: int
+    bernstein: float  # m / tau_int
+    geometric: float  # m (1 - rho) / (1 + rho), rho the rate of the indicator autocovariance; NaN without a rate
+    chebyshev: float  # m / (1 + 2 sum_k |Gamma_k|); NaN without autocovariances
+
+
+class IndicatorDependence(NamedTuple):
+    """Autocovariance of the hits at three thresholds around the radius; arrays have one row for each threshold."""
+
+    thresholds: Array  # (3,) on the scale of the root score
+    share: Array  # (3,) of hits
+    lags: Array  # (K + 1,) 0 .. K
+    autocovariance: Array  # (3, K + 1), Gamma_0 the variance
+    noise: float  # correlations below this are indistinguishable from zero
+    rho: Array  # (3,) rate fitted to the lags that stand out of the noise: rho_ind
+    rho_all: Array  # (3,) rate fitted to all lags 1 .. K, noise included
+    fitted_lags: Array  # (3,) how many lags `rho` rests on
+    absolute_sum: Array  # (3,) sum_{k >= 1} |Gamma_k|
+    tau: Array  # (3,) tau_int with K lags
+    time: IntegratedTime  # at the radius, K lags: the paper's tau_int
+    automatic: IntegratedTime  # at the radius, the window chosen from the series: sees longer memory than K lags
+    sizes: EffectiveSizes  # from `time`, at the radius
+    sizes_automatic: EffectiveSizes  # from `automatic`
+
+
+def autocovariance(x: Array, lags: int | None = None) -> Array:
+    """Sample autocovariance (lags + 1,) of a series (m,), divided by m at every lag; by fast Fourier transform.
+
+    >>> autocovariance(np.array([1.0, -1.0, 1.0, -1.0]), 2)
+    array([ 1.  , -0.75,  0.5 ])
+    """
+    x = np.asarray(x, dtype=float)
+    require(x.ndim == 1 and len(x) > 0, f"an autocovariance needs a series of numbers, got shape {x.shape}")
+    m = len(x)
+    most = m - 1 if lags is None else min(lags, m - 1)
+    size = 1 << int(2 * m - 1).bit_length()  # padded, so that the ends do not meet
+    spectrum = np.fft.rfft(x - x.mean(), size)
+    return np.fft.irfft(spectrum * spectrum.conj(), size)[: most + 1] / m
+
+
+def integrated_time(x: Array, lags: int | None = None) -> IntegratedTime:
+    """tau_int of a series (m,): with a number of lags the plain sum (the paper takes 30), else an automatic window.
+
+    The automatic window is the smallest M with M >= 5 tau(M) (Sokal 1997), at most a tenth of the series. The standard
+    error is tau sqrt(2 (2 M + 1) / m) (Madras and Sokal 1988). NaN entries are left out.
+
+    >>> integrated_time(np.tile([1.0, 1.0, 0.0, 0.0, 1.0, 0.0], 50), lags=0).tau
+    1.0
+    """
+    x = np.asarray(x, dtype=float)
+    x = x[~np.isnan(x)]
+    require(lags is None or lags >= 0, f"the number of lags must be at least 0, got {lags}")
+    require(len(x) > 0, "an integrated time needs at least one number")
+    m, most = len(x), max(1, len(x) // 10) if lags is None else min(lags, len(x) - 1)
+    gamma = autocovariance(x, most)
+    if np.ptp(x) == 0:
+        return IntegratedTime(float("nan"), 0, float("nan"), lags is None)
+    sums = 2.0 * np.cumsum(gamma / gamma[0]) - 1.0
+    window = len(sums) - 1
+    if lags is None:
+        enough = np.flatnonzero(np.arange(len(sums)) >= WINDOW * sums)
+        window = int(enough[0]) if len(enough) else window
+    tau = float(sums[window])
+    return IntegratedTime(tau, window, abs(tau) * float(np.sqrt(2.0 * (2 * window + 1) / m)), lags is None)
+
+
+def effective_sizes(
+    m: int, tau: float, rho: float | None = None, autocovariances: Array | None = None
+) -> EffectiveSizes:
+    """The effective sizes of m scores from tau_int, the rate rho_ind and the autocovariances at lags 1 .. K.
+
+    >>> effective_sizes(3500, 11.5, 0.85).bernstein
+    304.3...
+    """
+    nan = float("nan")
+    total = nan if autocovariances is None else float(np.sum(np.abs(autocovariances)))
+    return EffectiveSizes(
+        m,
+        m / max(tau, 1.0) if tau == tau else nan,
+        nan if rho is None else m * (1.0 - rho) / (1.0 + rho),
+        m / (1.0 + 2.0 * total),
+    )
+
+
+def effective_size(scores: Array, radius: Array | float, lags: int | None = None) -> float:
+    """How many independent scores the calibration scores (m,), or (m, K) with K radii, are worth at their radius.
+
+    m / tau_int of the hits, window chosen from the series unless `lags` is given. Cheap: one transform of m numbers.
+    A radius that all scores reach (or none) says nothing on dependence: the size is then NaN.
+    """
+    hits = _hits(scores, radius)
+    return float(effective_sizes(len(hits), integrated_time(hits, lags).tau).bernstein)
+
+
+def _hits(scores: Array, radius: Array | float) -> Array:
+    """1 where a row of scores (m,) or (m, K) is inside its radius; rows without a score are left out."""
+    scores = np.asarray(scores, dtype=float)
+    scores = scores[:, None] if scores.ndim == 1 else scores
+    scores = scores[~np.isnan(scores).any(axis=1)]
+    return (scores <= np.asarray(radius, dtype=float)).all(axis=1).astype(float)
+
+
+def indicator_dependence(
+    scores: Array, radius: float, *, squared: bool = True, lags: int = LAGS, spread: float = SPREAD
+) -> IndicatorDependence:
+    """Audit 3 of the paper: autocovariance of 1{root score <= u} at u = s* - 2 %, s*, s* + 2 % for lags 1 .. 30.
+
+    `scores` (m,) in time order and `radius` are those of a calibrated predictor: squared distances (Mahalanobis) unless
+    `squared=False` (boxes, root scores). The rate is the slope of log |Gamma_k| over the lags before the first one that
+    drowns in the noise band 1.96 / sqrt(m); where fewer than two stand out, it is the lag-1 correlation or, if that
+    drowns too, 0. The fit over all lags is reported beside it: on nearly independent hits it measures noise.
+    """
+    scores = np.asarray(scores, dtype=float)
+    scores = scores[~np.isnan(scores)]
+    require(scores.ndim == 1, f"indicator autocovariances need one score a step, got shape {scores.shape}")
+    require(len(scores) > lags + 1, f"{len(scores)} scores are too few for {lags} lags: use more, or fewer lags")
+    require(bool(np.isfinite(radius)), "the radius is infinite: there is no threshold to audit")
+    roots, top = (np.sqrt(scores), float(np.sqrt(radius))) if squared else (scores, float(radius))
+    thresholds = top * np.array([1.0 - spread, 1.0, 1.0 + spread])
+    hits = (roots <= thresholds[:, None]).astype(float)
+    gamma = np.stack([autocovariance(row, lags) for row in hits])
+    noise = BAND / float(np.sqrt(len(scores)))
+    rates = [_rate(row, noise) for row in gamma]
+    taus = np.array([integrated_time(row, lags).tau for row in hits])
+    # squaring rounds, so that a score at the radius may lie a bit above its own threshold: hits of s* are exact
+    middle = (scores <= radius).astype(float)
+    time, automatic = integrated_time(middle, lags), integrated_time(middle)
+    rho, _, used = (np.array(column) for column in zip(*rates, strict=True))
+    sizes = [effective_sizes(len(scores), t.tau, float(rho[1]), gamma[1, 1:]) for t in (time, automatic)]
+    return IndicatorDependence(
+        thresholds,
+        hits.mean(axis=1),
+        np.arange(lags + 1),
+        gamma,
+        noise,
+        rho,
+        np.array([every for _, every, _ in rates]),
+        used,
+        np.abs(gamma[:, 1:]).sum(axis=1),
+        taus,
+        time,
+        automatic,
+        *sizes,
+    )
+
+
+def _rate(gamma: Array, noise: float) -> tuple[float, float, int]:
+    """Rate over the lags that stand out, rate over all lags, and how many stand out."""
+    if gamma[0] <= 0:
+        return float("nan"), float("nan"), 0
+    correlation = np.abs(gamma[1:]) / gamma[0]
+    drowned = np.flatnonzero(correlation <= noise)
+    clear = int(drowned[0]) if len(drowned) else len(correlation)
+    lag = np.arange(1, len(gamma))
+    nonzero = correlation > 0
+
+    def slope(chosen: Array) -> float:
+        return float(np.exp(np.polyfit(lag[chosen], np.log(correlation[chosen]), 1)[0]))
+
+    every = slope(nonzero) if nonzero.sum() > 1 else float("nan")
+    if clear < 2:
+        return (float(correlation[0]) if clear else 0.0), every, clear
+    return min(slope(lag <= clear), 1.0), every, clear

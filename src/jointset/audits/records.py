@@ -1,0 +1,195 @@
+"""Audits of the law and of the choices around it, each as a record: numbers, curve, verdict.
+
+A record is a dictionary ready for JSON; `curve` holds x, y, se (standard errors or None) and a label, for plots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jointset.audits import verdicts
+from jointset.audits.subject import Skip, Subject
+from jointset.contracts import Array
+from jointset.filters import GNF, GraphLGSSM
+from jointset.filters.cells import FLOOR
+
+Record = dict[str, Any]
+PERCENTS = (1, 5, 50, 95, 99)
+
+
+def curve(x: Sequence[float] | Array, y: Sequence[float] | Array, label: str, se: Any = None) -> Record:
+    """A curve for plots."""
+    return {"x": listed(x), "y": listed(y), "se": None if se is None else listed(se), "label": label}
+
+
+def listed(x: Any) -> list[Any]:
+    """An array as plain numbers."""
+    return np.asarray(x).tolist()
+
+
+def percentiles(x: Array) -> dict[str, float]:
+    """p1, p5, p50, p95 and p99."""
+    return {f"p{p}": float(q) for p, q in zip(PERCENTS, np.percentile(x, PERCENTS), strict=True)}
+
+
+def lipschitz(subject: Subject) -> Record:
+    """Root-score Lipschitz quotients along the trajectory."""
+    from jointset.audits.lipschitz import root_score_lipschitz
+
+    warmup = 0 if subject.calibrating == 0 else subject.predictor.warmup
+    found = root_score_lipschitz(subject.state_space, subject.values, subject.start, warmup=warmup, seed=subject.seed)
+    scales = {f"{scale:g}": percentiles(found.quotients[:, i]) for i, scale in enumerate(found.scales)}
+    p = np.linspace(1, 99, 50)
+    return {
+        "value": found.p95,
+        "mean": found.mean,
+        "p50": found.p50,
+        "p95": found.p95,
+        "p99": found.p99,
+        "max": found.largest,
+        "by_scale": scales,
+        "steps": len(found.quotients),
+        "directions": found.quotients.shape[2],
+        "curve": curve(p, np.percentile(found.quotients, p), "percentile of |S(h + d) - S(h)| / |d|"),
+        "verdict": verdicts.lipschitz(found.p50, found.p95, found.p99),
+    }
+
+
+def spectrum(subject: Subject) -> Record:
+    """Eigenvalues of the emitted covariances and the margin above the floor."""
+    from jointset.audits.spectrum import covariance_spectrum
+
+    filter_ = subject.filter
+    floor = float("nan")
+    if isinstance(filter_, GNF):
+        floor = FLOOR
+    elif isinstance(filter_, GraphLGSSM):
+        floor = filter_.sigma_r**2  # P^- + R is never below R
+    found = covariance_spectrum(subject.emitted.sample, floor)
+    condition = percentiles(found.condition)
+    return {
+        "value": condition["p50"],
+        "lambda_min": {"min": float(found.smallest.min()), **percentiles(found.smallest)},
+        "lambda_max": {**percentiles(found.largest), "max": float(found.largest.max())},
+        "condition": {**condition, "max": float(found.condition.max())},
+        "M_G": found.M_G,
+        "floor": found.floor,
+        "margin": found.margin,
+        "near_floor": found.near_floor,
+        "steps": len(found.smallest),
+        "curve": curve(np.arange(1, subject.n + 1), found.median[::-1], "median eigenvalue, largest first"),
+        "verdict": verdicts.spectrum(condition["p50"], condition["p99"], found.margin, found.near_floor),
+    }
+
+
+def trace_ratio(subject: Subject) -> Record:
+    """Predicted against realised innovation variance, on the calibration rows where there are some."""
+    from jointset.audits.trace_ratio import trace_ratio as ratio_of
+
+    rows = slice(subject.calibrating and subject.predictor.warmup - 1, subject.calibrating or None)
+    emitted = subject.emitted
+    found = ratio_of(emitted.mean[rows], emitted.variance[rows], subject.values[rows])
+    low, high = np.percentile(found.sensors, [5, 95])
+    return {
+        "value": found.ratio,
+        "predicted": found.predicted,
+        "realised": found.realised,
+        "ratio": found.ratio,
+        "realised_over_predicted": found.inverse,
+        "sensors_p5": float(low),
+        "sensors_p95": float(high),
+        "verdict": verdicts.trace_ratio(found.ratio),
+    }
+
+
+def pit(subject: Subject) -> Record:
+    """Uniformity of the PIT values of every sensor on the test rows."""
+    from jointset.audits.pit import pit as pit_of
+
+    emitted, rows = subject.emitted, slice(subject.calibrating, None)
+    times = subject.panel.timestamps
+    found = pit_of(
+        emitted.mean[rows], emitted.variance[rows], subject.values[rows], None if times is None else times[rows]
+    )
+    passing = int(found.passed.sum())
+    names = subject.panel.sensors
+    failing = [
+        {"sensor": names[i], "ks": float(found.statistic[i]), "cause": found.cause[i], "shape": found.shape[i]}
+        for i in np.flatnonzero(~found.passed)
+    ]
+    kinds = (*found.cause, *found.shape)
+    centers = (np.arange(20) + 0.5) / 20
+    return {
+        "value": passing / subject.n,
+        "sensors": subject.n,
+        "passing": passing,
+        "failing": failing,
+        "types": {kind: kinds.count(kind) for kind in sorted(set(kinds) - {""})},
+        "ks_median": float(np.median(found.statistic)),
+        "ks_max": float(found.statistic.max()),
+        "steps": found.steps,
+        "curve": curve(centers, found.histogram, "density of the PIT values (1 = right)"),
+        "verdict": verdicts.pit(subject.n, passing, float(np.median(found.statistic)), found.cause, found.shape),
+    }
+
+
+def plug_in(subject: Subject) -> Record:
+    """Static covariance fitted on the calibration block against training."""
+    from jointset.audits.plug_in import plug_in as plug_in_of
+
+    found = plug_in_of(subject.fitted_on, subject.alpha)
+    rows = zip(found.joint, found.width, found.width_full, found.radius, strict=True)
+    keys = ("joint", "width", "width_full", "radius")
+    return {
+        "value": found.joint_difference,
+        **{pilot: dict(zip(keys, row, strict=True)) for pilot, row in zip(found.pilots, rows, strict=True)},
+        "joint_difference": found.joint_difference,
+        "width_difference": found.width_difference,
+        "verdict": verdicts.plug_in(found.joint[0], found.joint[1], found.width_difference, subject.alpha),
+    }
+
+
+def warmup(subject: Subject) -> Record:
+    """Widths and coverage over the warm-up t0."""
+    from jointset.audits.sweeps import warmup_sweep
+
+    _ = subject.filter, subject.scores  # rows without either are refused
+    found = warmup_sweep(subject.predictor, subject.calibration_rows, subject.test_rows)
+    return {
+        "value": float(np.ptp(found.width_full) / found.width_full[-1]),
+        "warmup": listed(found.settings),
+        "joint": listed(found.joint),
+        "width": listed(found.width),
+        "width_full": listed(found.width_full),
+        "radius": listed(found.radius),
+        "curve": curve(found.settings, found.width_full, "full width over the warm-up t0"),
+        "verdict": verdicts.warmup(listed(found.settings), listed(found.width_full), subject.predictor.warmup),
+    }
+
+
+def rank(subject: Subject) -> Record:
+    """Widths and coverage over the rank of the learned covariance; trains a filter for each."""
+    from jointset.audits.sweeps import rank_sweep
+
+    cell = subject.fitted_on
+    if not isinstance(subject.filter, GNF):
+        raise Skip("only learned filters have a rank")
+
+    def trained(r: int) -> None:
+        if subject.progress is not None:
+            subject.progress(f"rank {r} trained")
+
+    found = rank_sweep(subject.method, cell, subject.alpha, subject.seed, training=subject.training, progress=trained)
+    best = int(found.width_full.argmin())
+    return {
+        "value": int(found.settings[best]),
+        "rank": listed(found.settings),
+        "joint": listed(found.joint),
+        "width": listed(found.width),
+        "width_full": listed(found.width_full),
+        "curve": curve(found.settings, found.width_full, "full width over the rank"),
+        "verdict": verdicts.rank(listed(found.settings), listed(found.width_full)),
+    }

@@ -1,0 +1,217 @@
+"""What is audited: a calibrated predictor with its frozen filter, and the readings the filter is taken through.
+
+With a cell the readings are its calibration and test block, passed through once from a fresh state (Algorithm 1). With
+a saved model they are later rows, and the filter goes on from where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jointset.baselines.root_score import RootMahalanobis
+from jointset.calibration.quantiles import score_quantile
+from jointset.contracts import Array
+from jointset.errors import InputError, require
+from jointset.filters import GNF, GraphLGSSM
+from jointset.panel import Panel
+from jointset.scores import Mahalanobis
+
+if TYPE_CHECKING:
+    from jointset.audits.contraction import Contraction
+    from jointset.audits.dependence import IndicatorDependence
+    from jointset.datasets.cells import Cell
+
+SHORTEST = 120  # rows below which the trajectories of the audits do not fit
+LAWS = 400  # emitted laws that are kept whole
+BLOCK = 8_000_000  # numbers a block of covariances may hold
+COUPLED = 400  # training rows kept for coupled runs
+
+
+class Skip(Exception):
+    """An audit that has no meaning here; the text says why."""
+
+
+class Emitted(NamedTuple):
+    """Laws of all rows in the filter's units: means and variances (T, N), and a sample of whole laws in batches."""
+
+    mean: Array
+    variance: Array
+    sample: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A calibrated predictor and its readings.
+
+    start: filter state before the first row · calibrating: how many first rows were the calibration block (0: none) ·
+    cell, method, training: where the predictor was fitted, for audits that fit again.
+    """
+
+    predictor: Any
+    panel: Panel = field(repr=False)
+    start: Any = field(repr=False)
+    calibrating: int = 0
+    cell: Cell | None = None
+    method: str = ""
+    seed: int = 0
+    training: dict[str, Any] | None = None
+    progress: Callable[[str], None] | None = None
+
+    @property
+    def filter(self) -> Any:
+        """The frozen filter, refused where there is none."""
+        found = getattr(self.predictor, "filter", None)
+        if found is None:
+            raise Skip("the method is no filter with a predictive law")
+        return found
+
+    @property
+    def state_space(self) -> Any:
+        """The frozen filter, refused where it has no state to perturb."""
+        if not isinstance(self.filter, GraphLGSSM | GNF):
+            name = getattr(self.filter, "name", type(self.filter).__name__)
+            raise Skip(f"needs a filter with a hidden state; {name} has none")
+        return self.filter
+
+    @property
+    def linear(self) -> GraphLGSSM:
+        """The linear filter, refused where it is another."""
+        if not isinstance(self.filter, GraphLGSSM):
+            raise Skip("holds for the linear Kalman filter only")
+        return self.filter
+
+    @property
+    def fitted_on(self) -> Cell:
+        """The cell, refused where there is none."""
+        if self.cell is None:
+            raise Skip("needs the training block: use --cells")
+        return self.cell
+
+    @property
+    def alpha(self) -> float:
+        """Target miss rate."""
+        return float(self.predictor.alpha)
+
+    @property
+    def n(self) -> int:
+        """Number of sensors."""
+        return self.panel.n_sensors
+
+    @cached_property
+    def values(self) -> Array:
+        """The readings (T, N) in the filter's units."""
+        return self._standardised(self.panel.values)
+
+    @cached_property
+    def coupled_values(self) -> Array:
+        """Inputs of coupled runs: the end of the training block as in the paper, else the readings themselves."""
+        return self.values if self.cell is None else self._standardised(self.cell.train.values[-COUPLED:])
+
+    def _standardised(self, values: Array) -> Array:
+        return (values - self.predictor.shift) / self.predictor.scale
+
+    @property
+    def calibration_rows(self) -> Panel:
+        """The calibration block; of a saved model, the first half of the readings."""
+        return self.panel[: self.calibrating or len(self.panel) // 2]
+
+    @property
+    def test_rows(self) -> Panel:
+        """The rows after `calibration_rows`."""
+        return self.panel[self.calibrating or len(self.panel) // 2 :]
+
+    @property
+    def scores(self) -> Array:
+        """Calibration scores in time order, one a step."""
+        scores = np.asarray(getattr(self.predictor, "calibration_scores", np.empty(0)))
+        if scores.ndim != 1:
+            raise Skip("needs one score a step; this set has several radii")
+        if not len(scores):
+            raise Skip("the method keeps no calibration scores")
+        return scores
+
+    @property
+    def radius(self) -> float:
+        """The split radius of the calibration scores: the threshold that dependence is looked at."""
+        return score_quantile(np.sort(self.scores), self.alpha)
+
+    @property
+    def squared(self) -> bool:
+        """Whether scores are squared distances."""
+        return isinstance(self.predictor.score, Mahalanobis)
+
+    @property
+    def ellipsoid(self) -> bool:
+        """Whether scores are distances in the metric of the law, squared or not."""
+        return isinstance(self.predictor.score, Mahalanobis | RootMahalanobis)
+
+    @cached_property
+    def contraction(self) -> Contraction:
+        """Coupled pairs of the frozen filter, run once for all audits that read them."""
+        from jointset.audits.contraction import contraction
+
+        return contraction(self.state_space, self.coupled_values, seed=self.seed)
+
+    @cached_property
+    def dependence(self) -> IndicatorDependence:
+        """Autocovariance of the hits of calibration, computed once."""
+        from jointset.audits.dependence import indicator_dependence
+
+        return indicator_dependence(self.scores, self.radius, squared=self.squared)
+
+    @cached_property
+    def emitted(self) -> Emitted:
+        """All laws of one pass through the readings."""
+        step = max(1, len(self.values) // LAWS)
+        means, variances, sample, at = [], [], [], 0
+        for law in self._laws():
+            if not hasattr(law, "variance"):
+                raise Skip("the set is made of several components: it has no single predictive law")
+            means.append(law.mean)
+            variances.append(law.variance)
+            sample.append(law[(-at) % step :: step])
+            at += len(law.mean)
+        return Emitted(np.concatenate(means), np.concatenate(variances), tuple(sample))
+
+    def _laws(self) -> Iterator[Any]:
+        filter_, state = self.filter, self.start
+        size = max(1, BLOCK // self.n**2)
+        times = self.panel.timestamps if hasattr(getattr(filter_, "shape", None), "at") else None
+        for first in range(0, len(self.values), size):
+            rows = slice(first, first + size)
+            clock = () if times is None else (times[rows],)
+            law, state = filter_.run(self.values[rows], state, *clock)
+            yield law
+
+
+def subject_of_cell(predictor: Any, cell: Cell, method: str, **options: Any) -> Subject:
+    """A predictor fitted on a cell, audited on its calibration and test block."""
+    calibration, test = cell.blocks["calibration"], cell.blocks["test"]
+    panel = cell.panel[calibration.start : test.stop]
+    steps = calibration.stop - calibration.start
+    start = predictor.filter.start() if hasattr(predictor, "filter") else None
+    return _checked(Subject(predictor, panel, start, steps, cell, method, **options))
+
+
+def subject_of_model(predictor: Any, panel: Panel, **options: Any) -> Subject:
+    """A calibrated predictor audited on later readings."""
+    require(
+        getattr(predictor, "calibration_state", None) is not None or not hasattr(predictor, "filter"),
+        "the predictor is not calibrated: call calibrate(panel) first",
+    )
+    if tuple(panel.sensors) != tuple(predictor.sensors):
+        raise InputError(
+            "the readings have other sensors, or another order, than the model: panel.select(predictor.sensors)"
+        )
+    return _checked(Subject(predictor, panel, getattr(predictor, "filter_state", None), **options))
+
+
+def _checked(subject: Subject) -> Subject:
+    rows = len(subject.panel)
+    require(rows >= SHORTEST, f"{rows} rows are too few to audit: at least {SHORTEST} are needed")
+    return subject

@@ -1,0 +1,205 @@
+"""`jointset audit`: is the set to be trusted? Audits of a saved model, or of filters fitted on cells."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jointset.errors import InputError, require
+from jointset.terminal import note, phases, show_json
+
+WIDTH = 150  # of the table where the output is no terminal
+
+
+def audit_command(
+    model: Annotated[Path | None, typer.Argument(help="Model folder written by `jointset fit`.")] = None,
+    panel: Annotated[Path | None, typer.Argument(help="Rows that follow those the model has seen.")] = None,
+    cells: Annotated[str | None, typer.Option(help="Fit and audit on cells instead: metr-la-20,aqi-12, ...")] = None,
+    filters: Annotated[str, typer.Option(help="With --cells: methods to fit, comma-separated.")] = "kalman",
+    out: Annotated[Path | None, typer.Option(help="Results folder: one JSON file for each filter.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table (with MODEL PANEL).")] = False,
+    html: Annotated[Path | None, typer.Option(help="Page to write with verdicts and decay plots.")] = None,
+    audits: Annotated[str | None, typer.Option(help="Audits to run, comma-separated; `rank` only on request.")] = None,
+    protocol: Annotated[str, typer.Option(help="With --cells: text or table.")] = "text",
+    seed: Annotated[int, typer.Option(help="Seed of training and of the perturbations.")] = 0,
+    alpha: Annotated[float, typer.Option(help="With --cells: miss rate.")] = 0.1,
+    recipe: Annotated[str | None, typer.Option(help="Learned filters: fast, paper, or sharp (gnf-node).")] = None,
+    steps: Annotated[int | None, typer.Option(help="Learned filters: number of optimiser steps.")] = None,
+    device: Annotated[str, typer.Option(help="Learned filters: cpu or cuda.")] = "cpu",
+    again: Annotated[bool, typer.Option("--again", help="Also redo what lies in the results folder.")] = False,
+    layout: Annotated[str, typer.Option(help="Readings: auto, wide or long.")] = "auto",
+    time_column: Annotated[str | None, typer.Option(help="Name of the time column.")] = None,
+) -> None:
+    """Ask of a filter what the guarantee rests on: does it forget, are its scores dependent, are its laws right?
+
+    Either MODEL and PANEL, later readings of its sensors, or --cells with --filters and --out. Every audit ends in one
+    plain sentence. What lies in the results folder is not done again.
+    """
+    from jointset.audits.collect import audits_named
+
+    names = audits_named(None if audits is None else [part.strip() for part in audits.split(",") if part.strip()])
+    if cells is None:
+        require(
+            model is not None and panel is not None,
+            "nothing to audit: give MODEL and PANEL, or --cells NAMES --filters NAMES --out DIR",
+        )
+        assert model is not None and panel is not None
+        reading = {"layout": layout, "time_column": time_column}
+        _audit_model(model, panel, names, out, as_json, html, seed, reading)
+        return
+    require(model is None, "MODEL and --cells exclude each other: audit one or the other")
+    require(out is not None, "--cells needs --out DIR, the results folder")
+    require(not as_json, "--json goes with MODEL PANEL; with --cells the JSON is in --out DIR")
+    training = {"device": device, "steps": steps, "recipe": recipe}
+    given = {key: value for key, value in training.items() if value is not None and (key, value) != ("device", "cpu")}
+    assert out is not None
+    _audit_cells(cells, filters, names, out, html, protocol, seed, alpha, given, again)
+
+
+def _audit_model(
+    model: Path,
+    panel: Path,
+    names: Sequence[str],
+    out: Path | None,
+    as_json: bool,
+    html: Path | None,
+    seed: int,
+    reading: dict[str, Any],
+) -> None:
+    from jointset.audits.collect import about, audit, audit_file, write_audits
+    from jointset.methods import load_predictor, matched
+    from jointset.panel import Panel
+    from jointset.writing import output_file
+
+    if html is not None:
+        output_file(html, (".html",))
+    predictor = load_predictor(model)
+    data = matched(Panel.read(panel, directed=True, **reading), predictor)
+    if hasattr(predictor, "repeats") and predictor.repeats(data):
+        note("these rows begin before the last row the model has seen: audits on known rows flatter")
+    with phases(len(names)) as started:
+        found = audit(predictor, data, audits=names, seed=seed, progress=started)
+    facts = about(
+        panel.name.partition(".")[0], model.resolve().name, seed=seed, alpha=predictor.alpha, n=data.n_sensors
+    )
+    if out is not None:
+        file = audit_file(out, facts["cell"], facts["filter"])
+        write_audits(file, {**facts, **found})
+    if html is not None:
+        from jointset.audits.page import write_page
+
+        write_page(html, {f"{model.resolve().name} on {len(data):,} rows of {panel.name}": found})
+    if as_json:
+        show_json({**facts, **found})
+        return
+    show_audits(found, f"{model} on {panel}: {data.n_sensors} sensors, {len(data):,} rows")
+    for written in filter(None, (out and file, html)):
+        typer.echo(f"Wrote {written}.")
+
+
+def _audit_cells(
+    cells: str,
+    filters: str,
+    names: Sequence[str],
+    out: Path,
+    html: Path | None,
+    protocol: str,
+    seed: int,
+    alpha: float,
+    training: dict[str, Any],
+    again: bool,
+) -> None:
+    from jointset.audits.collect import audit_file, write_audits
+    from jointset.bench.names import cells_named, methods_named, protocols_named
+    from jointset.datasets.cells import cell as cell_named
+    from jointset.errors import require_alpha
+    from jointset.writing import new_folder, output_file
+
+    if html is not None:
+        output_file(html, (".html",))
+    require_alpha(alpha)
+    require(seed >= 0, f"the seed must be a whole number >= 0, got {seed}")
+    require(len(protocols_named(protocol)) == 1, f"one protocol at a time, got {protocol!r}: text or table")
+    methods = methods_named(filters)
+    asked = {"protocol": protocol, "seed": seed, "alpha": alpha}
+    pairs = [(name, method) for name in cells_named(cells) for method in methods]
+    new_folder(out)
+    known = {pair: {} if again else _known(audit_file(out, *pair), asked) for pair in pairs}
+    lacking = {pair: [name for name in names if name not in known[pair]] for pair in pairs}
+    failed, audited = [], {}
+    with phases(sum(len(todo) + bool(todo) for todo in lacking.values())) as started:
+        loaded: tuple[str, Any] = ("", None)
+        for (name, method), todo in lacking.items():
+            if todo:
+                try:
+                    loaded = loaded if loaded[0] == name else (name, cell_named(name, protocol, seed))
+                    content = _one_cell(loaded[1], method, todo, known[name, method], asked, training, started)
+                except InputError as error:  # data that is not here, or a filter that does not fit, stops no other
+                    failed.append(f"{name}, {method}: {error}")
+                    continue
+                write_audits(audit_file(out, name, method), content)
+            else:
+                content = known[name, method]
+            done = "" if todo else ", done before"
+            title = f"{name}, {method} ({protocol}, seed {seed})"
+            audited[title] = {key: content[key] for key in names}
+            show_audits(audited[title], title + done)
+    if html is not None:
+        from jointset.audits.page import write_page
+
+        write_page(html, audited)
+    shown = f"They are drawn in {html}." if html is not None else "--html FILE draws them, and so does jointset report."
+    typer.echo(f"Audits are in {out / '_audits'}. {shown}")
+    require(not failed, f"{len(failed)} of {len(pairs)} could not be audited: {'; '.join(failed)}")
+
+
+def _one_cell(
+    cell: Any,
+    method: str,
+    todo: Sequence[str],
+    before: dict[str, Any],
+    asked: dict[str, Any],
+    training: dict[str, Any],
+    started: Callable[..., None],
+) -> dict[str, Any]:
+    from jointset.audits.collect import AUDITS, about, audit_cell
+
+    def told(what: str) -> None:
+        started(f"{cell.name}, {method}: {what}")
+
+    options = {"audits": todo, "alpha": asked["alpha"], "seed": asked["seed"], "training": training, "progress": told}
+    found = audit_cell(method, cell, **options)
+    facts = about(cell.name, method, **asked, n=cell.panel.n_sensors)
+    return facts | {name: found.get(name, before.get(name)) for name in AUDITS if name in found or name in before}
+
+
+def _known(file: Path, asked: dict[str, Any]) -> dict[str, Any]:
+    """Audits that lie in a file, refused where they were made with other settings."""
+    from jointset.audits.collect import read_audit_file
+
+    known = read_audit_file(file)
+    for key, value in asked.items():
+        if known and known.get(key) != value:
+            raise InputError(f"{file} has {key} {known.get(key)}, not {value}: choose another --out, or use --again")
+    return known
+
+
+def show_audits(found: dict[str, Any], title: str) -> None:
+    """A table on stdout: audit, its number, the paper's, and the verdict."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from jointset.audits.page import headline
+
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for column in ("audit", "value", "paper"):
+        table.add_column(column, justify="left" if column == "audit" else "right", no_wrap=True)
+    table.add_column("verdict", overflow="fold")
+    for name, record in found.items():
+        verdict = record.get("verdict") or f"skipped: {record.get('skipped', 'no verdict')}"
+        table.add_row(name, headline(record.get("value")), headline(record.get("paper")), verdict)
+    Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else WIDTH).print(table)
