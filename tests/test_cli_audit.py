@@ -118,6 +118,9 @@ def test_more_audits_join_those_that_are_there_and_again_redoes(tmp_path):
     assert run(*cell, "--audits", "trace_ratio").exit_code == 0
     after = json.loads(file.read_text())
     assert after["m_eff"] == before["m_eff"] and "trace_ratio" in after
+    assert run(*cell, "--audits", "m_eff", "--again").exit_code == 0
+    redone = json.loads(file.read_text())
+    assert redone["trace_ratio"] == after["trace_ratio"] and redone["m_eff"]["value"] == before["m_eff"]["value"]
     assert "alpha 0.1, not 0.2" in refusal(*cell, "--audits", "m_eff", "--alpha", "0.2")
     assert run(*cell, "--audits", "m_eff", "--alpha", "0.2", "--again").exit_code == 0
     assert json.loads(file.read_text())["alpha"] == 0.2
@@ -135,6 +138,7 @@ def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "_audits").mkdir()
     (tmp_path / "_audits" / "grssf-a-30--kalman.json").write_text("{")
     assert "grssf-a-30--kalman.json is not valid JSON" in refusal("--cells", "grssf-a-30", "--out", tmp_path)
+    assert run("--cells", "grssf-a-30", "--out", tmp_path, "--audits", "m_eff", "--again").exit_code == 0
 
 
 # ---------------------------------------------------------------------- refusals

@@ -17,6 +17,7 @@ def ett(request, real_data):
     return cell("ett-7", request.param)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", LEARNED)
 def test_learned_rows_run_through_a_real_cell(base, ett):
     names = [base, f"{base}+aci"]

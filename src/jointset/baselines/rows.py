@@ -93,7 +93,7 @@ def run_rows(
 
     >>> from jointset.datasets.cells import cell
     >>> [(name, round(run.joint, 2)) for name, _, run, _ in run_rows(["ewma", "ewma+aci"], cell("grssf-a-30"))]
-    [('ewma', 0.9), ('ewma+aci', 0.9)]
+    [('ewma', 0.91), ('ewma+aci', 0.9)]
     """
     from jointset.methods import PUBLISHED
 

@@ -173,7 +173,7 @@ class Rolling:
 
     def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
         """Laws of all rows, a piece for every exact factorisation."""
-        window = Window(self.window, self.shrink, self.jitter, self.refresh, self.tolerance)
+        window = Window(self.window, self.shrink, self.jitter, self.tolerance)
         pieces, base, pending, t = [], state.base, state.pending, 0
         moment = np.asfortranarray(base.T @ base / self.window)
         while t < len(residuals):

@@ -25,12 +25,11 @@ from jointset.covariance import Covariance
 
 
 class Window(NamedTuple):
-    """A shrunk window: its length, s, what is added to the diagonal, longest segment, and how far a target may move."""
+    """A shrunk window: its length, s, what is added to the diagonal, and how far a target may move in a segment."""
 
     length: int
     shrink: float
     jitter: float
-    longest: int
     tolerance: float
 
     def matrix(self, moment: Array, target: Array) -> Array:

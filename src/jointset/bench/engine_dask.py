@@ -28,10 +28,11 @@ from jointset.graph_files import read_graph
 
 PLUGIN = "jointset-readings"
 PATIENCE = "20s"  # until a scheduler answers
-SHORT, LARGEST = 5.0, 5  # weight of a short task, and how many of them travel together
+SHORT, LARGEST = 5.0, 12  # weight of a short task, and how many of them travel together, to make their cell once
 Bundle = tuple[Task, ...]
 LEAN = {  # workers that neither watch what they do nor give back memory at every turn: both cost as much as the work
     "distributed.worker.profile.enabled": False,
+    "distributed.scheduler.worker-saturation": 1.0,  # one task a worker: none is blamed for a death beside it
     "distributed.nanny.pre-spawn-environ": dict.fromkeys(THREADS, "1"),
 }
 
@@ -43,18 +44,15 @@ def run_dask(tasks: Sequence[Task], jobs: int = 1, address: str | None = None) -
     able = [task for task in tasks if task.cell not in lacking]
     with connected(jobs, address) as client:
         client.register_plugin(Readings(readings), name=PLUGIN)
-        workers = list(client.scheduler_info(n_workers=-1)["workers"])
-        homes = homes_of(able, workers)
         numbers = count()
 
         def sent(bundle: Bundle) -> Any:
             i = next(numbers)  # keys are never used twice, and early ones go first
-            options: dict[str, Any] = {"key": f"{bundle[0].slug}-{i}-{uuid4().hex[:8]}", "priority": -i}
-            if bundle[0].place in homes:  # a wish: others take over when they are idle, or when it is gone
-                options |= {"workers": [homes[bundle[0].place]], "allow_other_workers": True}
-            return client.submit(run_bundle, bundle, pure=False, **options)
+            key = f"{bundle[0].slug}-{i}-{uuid4().hex[:8]}"
+            return client.submit(run_bundle, bundle, key=key, pure=False, priority=-i)
 
-        waiting = {sent(bundle): bundle for bundle in bundles(able, len(workers))}
+        workers = len(client.scheduler_info(n_workers=-1)["workers"])
+        waiting = {sent(bundle): bundle for bundle in bundles(able, workers)}
         finished = as_completed(list(waiting))
         try:
             for future in finished:
@@ -87,21 +85,6 @@ def bundles(tasks: Sequence[Task], workers: int) -> list[Bundle]:
         else:
             made.append((task,))
     return made
-
-
-def homes_of(tasks: Sequence[Task], workers: Sequence[str]) -> dict[tuple[str, str, int], str]:
-    """The worker whose work a cell is: it is made once there. Cells of more than a worker's share have none."""
-    work: dict[tuple[str, str, int], float] = {}
-    for task in tasks:
-        work[task.place] = work.get(task.place, 0.0) + task.weight
-    share = sum(work.values()) / max(len(workers), 1)
-    load = dict.fromkeys(workers, 0.0)
-    homes = {}
-    for place, weight in work.items():
-        if weight <= share and workers:
-            homes[place] = min(load, key=lambda worker: load[worker])
-            load[homes[place]] += weight
-    return homes
 
 
 def _killed(future: Any) -> bool:

@@ -171,7 +171,7 @@ def _table(file: Path) -> Any:
         reason = " ".join(str(error).split())
         raise InputError(f"{file} cannot be read ({reason}): delete it, the next run does its rows again") from None
     gone = [name for name in COLUMNS if name not in table.column_names]
-    require(not gone, f"{file} has no column {gone[0]!r}: it is no result of `jointset bench`; move it elsewhere")
+    require(not gone, f"{file} has no column {', '.join(gone)}: it is no result of `jointset bench`; move it elsewhere")
     return table.select([*COLUMNS])
 
 

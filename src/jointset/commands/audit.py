@@ -128,8 +128,8 @@ def _audit_cells(
     asked = {"protocol": protocol, "seed": seed, "alpha": alpha}
     pairs = [(name, method) for name in cells_named(cells) for method in methods]
     new_folder(out)
-    known = {pair: {} if again else _known(audit_file(out, *pair), asked) for pair in pairs}
-    lacking = {pair: [name for name in names if name not in known[pair]] for pair in pairs}
+    known = {pair: _known(audit_file(out, *pair), asked, again) for pair in pairs}
+    lacking = {pair: [name for name in names if again or name not in known[pair]] for pair in pairs}
     failed, audited = [], {}
     with phases(sum(len(todo) + bool(todo) for todo in lacking.values())) as started:
         loaded: tuple[str, Any] = ("", None)
@@ -177,14 +177,19 @@ def _one_cell(
     return facts | {name: found.get(name, before.get(name)) for name in AUDITS if name in found or name in before}
 
 
-def _known(file: Path, asked: dict[str, Any]) -> dict[str, Any]:
-    """Audits that lie in a file, refused where they were made with other settings."""
+def _known(file: Path, asked: dict[str, Any], again: bool) -> dict[str, Any]:
+    """Audits that lie in a file; those made with other settings are refused, or dropped to be done again."""
     from jointset.audits.collect import read_audit_file
 
-    known = read_audit_file(file)
-    for key, value in asked.items():
-        if known and known.get(key) != value:
-            raise InputError(f"{file} has {key} {known.get(key)}, not {value}: choose another --out, or use --again")
+    try:
+        known = read_audit_file(file)
+        for key, value in asked.items():
+            held = f"{file} has {key} {known.get(key)}, not {value}"
+            require(not known or known.get(key) == value, f"{held}: choose another --out, or use --again")
+    except InputError:
+        if not again:
+            raise
+        return {}
     return known
 
 
