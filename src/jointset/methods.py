@@ -35,7 +35,10 @@ PUBLISHED = {  # class and its rule, by which a saved one is known
     "hopcpt": ("HopCPT", "HopCPTRule"),
 }
 METHODS = (*ROWS, *FILTERS, *PUBLISHED)
-TABLE_FILTERS: dict[str, Callable[[], Any]] = {"kalman": lambda: GraphLGSSM(obs_noise_frac=0.1)}
+TABLE_FILTERS: dict[str, Callable[[], Any]] = {  # where protocol `table` has another filter of that name
+    "kalman": lambda: GraphLGSSM(obs_noise_frac=0.1),
+    "diag-gru": lambda: GNF(pool=False, graph=False, rank=0, width=64),
+}
 
 
 def predictor_for(

@@ -116,3 +116,18 @@ def test_the_variance_never_falls_below_its_floor(small):
 def test_bad_input(small, call, message):
     with pytest.raises(InputError, match=message):
         call(small)
+
+
+def test_a_gru_on_all_sensors_tells_them_apart(small):
+    """Swapping the readings of two sensors is invisible to a pooled state without a graph, not to this one."""
+    panel = Panel(small.values, small.sensors)
+    swapped = panel.values[:, [1, 0, *range(2, 8)]]
+    for pool in (True, False):
+        f = GNF(pool=pool, graph=False, rank=0, steps=5).fit(panel)
+        a, b = (f.run(values, f.start())[0].mean for values in (panel.values, swapped))
+        assert np.allclose(a, b, atol=1e-12) == pool
+
+
+def test_a_gru_on_all_sensors_has_no_graph():
+    with pytest.raises(InputError, match="pool=False is a GRU on the readings of all sensors"):
+        GNF(pool=False)

@@ -1,10 +1,11 @@
 """The recurrent cells of the learned graph filter, written once for NumPy (inference) and PyTorch (training).
 
 Data are matrices (..., M, k), one row a time step or window, biases rows (..., 1, k): with a leading seed axis on all
-of them the same lines train many filters at once. Two cells, both with h = (1 - u) h + u h~ and the reset gate applied
-to h before the recurrent product:
+of them the same lines train many filters at once. All cells have h = (1 - u) h + u h~ and the reset gate
+applied to h before the recurrent product:
 
 - pooled, the paper's equations: z = mean over nodes of GELU(S y w + b), one GRU state for the whole network;
+- the same without a graph layer: the GRU sees the readings of all sensors themselves;
 - node-wise, the filter behind the paper's tables: a graph GRU state for every node, weights shared by all nodes.
 """
 
@@ -32,6 +33,17 @@ class PooledWeights(NamedTuple):
     gate_bias: Any  # (1, 3h)
     head_weight: Any  # (h, N (2 + r)): N means, N diagonals, N r factors
     head_bias: Any  # (1, N (2 + r))
+
+
+@storable
+class VectorWeights(NamedTuple):
+    """As `PooledWeights` without the graph layer."""
+
+    input_weight: Any  # (N, 3h)
+    hidden_weight: Any
+    gate_bias: Any
+    head_weight: Any
+    head_bias: Any
 
 
 @storable
@@ -70,8 +82,10 @@ def softplus(x: Any) -> Any:
     return np.logaddexp(x, 0.0) if xp is np else xp.nn.functional.softplus(x)
 
 
-def pooled_gates(y: Any, shift: Any, w: PooledWeights) -> Any:
+def pooled_gates(y: Any, shift: Any, w: PooledWeights | VectorWeights) -> Any:
     """Gate inputs (..., M, 3h) of readings (..., M, N); `shift` is S (N, N), or None for no graph."""
+    if isinstance(w, VectorWeights):
+        return y @ w.input_weight + w.gate_bias
     mixed = y if shift is None else y @ shift
     inner = mixed[..., None] * w.graph_weight[..., None, :]
     inner += w.graph_bias[..., None, :]
@@ -86,7 +100,7 @@ def pooled_step(gates: Any, h: Any, hidden_weight: Any) -> Any:
     return h + both[..., n:] * (candidate - h)
 
 
-def pooled_heads(h: Any, w: PooledWeights, n: int) -> tuple[Any, Any, Any]:
+def pooled_heads(h: Any, w: PooledWeights | VectorWeights, n: int) -> tuple[Any, Any, Any]:
     """Mean (..., M, N), diagonal (..., M, N), factor (..., M, N, r) of states (..., M, h)."""
     out = h @ w.head_weight + w.head_bias
     factor = out[..., 2 * n :]

@@ -1,8 +1,8 @@
 """GNF, the learned graph filter: a recurrent network that emits a diagonal-plus-low-rank law before every reading.
 
 `GNF()` is the paper's pooled GCN-GRU, `GNF(node=True)` the node-wise graph GRU behind its tables. The ablations are
-arguments: Diag-GRU is `GNF(graph=False, rank=0)`, GCN-rank-0 is `GNF(rank=0)`. Training needs torch; a fitted filter
-runs on NumPy alone.
+arguments: Diag-GRU is `GNF(graph=False, rank=0)`, with `pool=False` the one of its tables; GCN-rank-0 is `GNF(rank=0)`.
+Training needs torch; a fitted filter runs on NumPy alone.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class GNF:
         One GRU state for every node, with weights shared by the nodes, instead of one for the network.
     graph
         Mix neighbours through the normalised shift; without it every node sees itself only.
+    pool
+        Mean over the nodes before the GRU; False (without node and graph) gives it the readings of all sensors.
     rank, width
         Columns of L; size of a hidden state.
     recipe, steps
@@ -63,6 +65,7 @@ class GNF:
 
     node: bool = False
     graph: bool = True
+    pool: bool = True
     rank: int = 4
     width: int = 32
     recipe: str = "fast"
@@ -78,6 +81,10 @@ class GNF:
         require(self.steps is None or self.steps >= 1, f"steps must be 1 or more, got {self.steps}")
         require(self.rank >= 0, f"rank must be 0 or more, got {self.rank}")
         require(self.width >= 1, f"width must be 1 or more, got {self.width}")
+        require(
+            self.pool or not (self.node or self.graph),
+            "pool=False is a GRU on the readings of all sensors: use it with node=False, graph=False",
+        )
         cell = "node" if self.node else "pooled"
         known = [name for name, kinds in RECIPES.items() if cell in kinds]
         require(self.recipe in known, f"unknown recipe {self.recipe!r}: choose one of {', '.join(known)}")
@@ -128,14 +135,15 @@ class GNF:
     def _train(
         self, panel: Panel, seeds: list[int], progress: Progress | None, checkpoint: str | Path | None
     ) -> Trained:
-        from jointset.filters.gnf_training import NodeModel, PooledModel  # torch is imported here
+        from jointset.filters.gnf_training import NodeModel, PooledModel, VectorModel  # torch is imported here
         from jointset.filters.training import train
 
         require(
             panel.adjacency is not None or not self.graph,
             "this filter mixes neighbours and the panel has no graph: give one, or use graph=False (diag-gru)",
         )
-        model = (NodeModel if self.node else PooledModel)(panel.n_sensors, self.rank, self.width, self._shift_of(panel))
+        kind = NodeModel if self.node else PooledModel if self.pool else VectorModel
+        model = kind(panel.n_sensors, self.rank, self.width, self._shift_of(panel))
         settings = RECIPES[self.recipe]["node" if self.node else "pooled"]
         recipe = Recipe(**settings if self.steps is None else settings | {"steps": self.steps})
         return train(model, panel.values, recipe, seeds, device=self.device, progress=progress, checkpoint=checkpoint)

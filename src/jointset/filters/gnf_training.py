@@ -10,7 +10,7 @@ import torch
 
 from jointset.contracts import Array
 from jointset.filters import cells
-from jointset.filters.cells import NodeWeights, PooledWeights
+from jointset.filters.cells import NodeWeights, PooledWeights, VectorWeights
 from jointset.filters.initial import glorot, orthogonal
 from jointset.filters.likelihood import low_rank_nll
 from jointset.filters.recurrence import fused, pooled_states
@@ -79,7 +79,7 @@ class PooledModel(_Model):
             head_bias=np.zeros((1, out)),
         )
 
-    def laws(self, weights: PooledWeights, inputs: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def laws(self, weights: Any, inputs: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Graph layer and heads for all steps at once; only the recurrence goes step by step, always from zero."""
         S, T, B, N = inputs.shape
         gates = pooled_gates(inputs.reshape(S, T * B, N), self._shift(inputs), weights)
@@ -87,6 +87,16 @@ class PooledModel(_Model):
         mean, diagonal, factor = cells.pooled_heads(states.reshape(S, T * B, -1), weights, N)
         shape = (S, T, B, N)
         return mean.reshape(shape), diagonal.reshape(shape), factor.reshape(*shape, self.rank), states[:, -1]
+
+
+class VectorModel(PooledModel):
+    """A GRU on the readings of all sensors, without a graph."""
+
+    def initial(self, rng: np.random.Generator) -> Any:
+        """As the pooled filter."""
+        drawn = super().initial(rng)
+        inputs = np.concatenate([glorot(rng, self.n, self.width) for _ in range(3)], axis=1)
+        return VectorWeights(inputs, drawn.hidden_weight, drawn.gate_bias, drawn.head_weight, drawn.head_bias)
 
 
 class NodeModel(_Model):
@@ -127,9 +137,9 @@ class NodeModel(_Model):
         return mean.reshape(shape), diagonal.reshape(shape), factor.reshape(*shape, self.rank), h
 
 
-def pooled_gates(y: torch.Tensor, shift: torch.Tensor | None, w: PooledWeights) -> torch.Tensor:
+def pooled_gates(y: torch.Tensor, shift: torch.Tensor | None, w: PooledWeights | VectorWeights) -> torch.Tensor:
     """Gate inputs as in `cells`, through the fused kernel on a GPU."""
-    if not fused(y, w.graph_weight.shape[-1]):
+    if isinstance(w, VectorWeights) or not fused(y, w.graph_weight.shape[-1]):
         return cells.pooled_gates(y, shift, w)
     from jointset.filters.kernels import GraphFeatures
 
