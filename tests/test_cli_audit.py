@@ -130,8 +130,18 @@ def test_a_learned_filter_and_its_rank_sweep_run_on_request(tmp_path):
     pytest.importorskip("torch")
     result = run("--cells", "grssf-a-30", "--filters", "diag-gru", "--steps", 3, "--audits", "rank", "--out", tmp_path)
     assert result.exit_code == 0, result.output
+    other = ("--cells", "grssf-a-30", "--filters", "diag-gru", "--steps", 4, "--audits", "rank", "--out", tmp_path)
+    assert "has steps 3, not 4" in refusal(*other)
     record = json.loads((tmp_path / "_audits" / "grssf-a-30--diag-gru.json").read_text())["rank"]
     assert record["rank"] == [0, 1, 2, 4, 8, 16] and "rank" in record["verdict"]
+
+
+def test_what_cannot_be_audited_stops_nothing_else_and_the_exit_code_says_so(tmp_path):
+    generate_grssf("A", n=8, length=60).panel.to_npz(tmp_path / "short.npz")
+    cells = f"file:{tmp_path / 'short.npz'},grssf-a-30"
+    result = run("--cells", cells, "--audits", "m_eff", "--out", tmp_path / "results")
+    assert result.exit_code == 1 and "1 of 2 could not be audited: file:" in result.stderr
+    assert [file.name for file in (tmp_path / "results" / "_audits").iterdir()] == ["grssf-a-30--kalman.json"]
 
 
 def test_a_damaged_file_is_named(tmp_path):

@@ -109,6 +109,14 @@ def test_dependence_shrinks_the_effective_size_and_widens_the_band():
     assert f"worth about {tied.effective_size:,.0f} independent ones" in tied.verdict
 
 
+def test_the_effective_size_is_that_of_the_audit():
+    from jointset.audits.collect import audit
+
+    predictor, test = calibrated("B", 0)
+    size = audit(predictor, test, audits=["m_eff"])["m_eff"]["value"]
+    assert predictor.trust().effective_size == pytest.approx(size, rel=1e-12)
+
+
 # ------------------------------------------------------------------ the predictor
 
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.audits.dependence import IntegratedTime, integrated_time
+from jointset.audits.dependence import LAGS, IntegratedTime, integrated_time
 from jointset.audits.theory_coverage import bernstein_interval
 from jointset.contracts import Array
 from jointset.storage import storable
@@ -122,13 +122,15 @@ _MASK = (1 << RECENT) - 1
 def start_watch(scores: Array, radius: float) -> Watch:
     """The watch after calibration scores (m,) in time order; a hit is a score of at most `radius`.
 
+    tau_int is the larger of two estimates, over 30 lags and over a window chosen from the series, as in the audits.
+
     >>> scores = np.random.default_rng(0).random(1000)
     >>> start_watch(scores, 0.9).trust(0.0).verdict
-    'calibration of 1,000 steps is worth about 923 independent ones; expect coverage 0.90 ± 0.02; no drift'
+    'calibration of 1,000 steps is worth about 642 independent ones; expect coverage 0.90 ± 0.03; no drift'
     """
     m = len(scores)
     hits = scores <= radius
-    tau_int = _at_least_one(integrated_time(hits.astype(float)).tau)
+    tau_int = max(_at_least_one(integrated_time(hits.astype(float), lags).tau) for lags in (None, LAGS))
     coverage = float(hits.sum()) / (m + 1)
     low, high = bernstein_interval(min(1.0 - coverage, m / (m + 1)), m / tau_int, DELTA, clip=False)
     ordered = np.sort(scores)

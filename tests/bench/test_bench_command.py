@@ -110,8 +110,13 @@ def test_data_that_cannot_be_had_is_an_error_row_where_it_was_asked_for_by_name(
         (["--cells", "grssf-a", "--methods", "ewma", "--engine", "dsk"], "did you mean 'dask'"),
         (["--cells", "grssf-a", "--methods", "gnf", "--recipe", "sharp"], "unknown recipe 'sharp'"),
         (["--cells", "grssf-a", "--methods", "ewma", "--seeds", "0"], "--seeds 0"),
+        (["--cells", "grssf-a", "--methods", "ewma", "--jobs", "0"], "--jobs 0"),
         (["--cells", "grssf-a", "--methods", "ewma", "--alpha", "1.5"], "alpha must lie strictly between"),
         (["--cells", "grssf-a", "--methods", "ewma", "--device", "tpu"], "unknown device 'tpu'"),
+        (
+            ["--cells", "grssf-a", "--methods", "ewma", "--device", "tpu", "--engine", "dask:x:1"],
+            "unknown device 'tpu'",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_run(arguments, said, tmp_path):
@@ -120,6 +125,45 @@ def test_bad_input_is_one_line_and_nothing_is_run(arguments, said, tmp_path):
     lines = result.stderr.strip().splitlines()
     assert len(lines) == 1 and said in lines[0]
     assert not (tmp_path / "out").exists()
+
+
+def test_a_run_in_which_everything_fails_ends_with_a_message(tmp_path):
+    file = tmp_path / "still.csv"
+    values = PANEL.values[:400].copy()
+    values[:, 2] = 1.0
+    write_panel(PANEL[:400].with_values(values), file)
+    result = bench(f"file:{file}", "static:ellipsoid,kalman", tmp_path / "out")
+    assert result.exit_code == 1 and isinstance(result.exception, SystemExit)
+    assert "2 rows are errors, the first: constant in the training block" in result.stderr
+    assert read_results(tmp_path / "out")["status"].tolist() == ["error", "error"]
+
+
+def test_an_engine_that_cannot_begin_leaves_nothing_behind(readings, tmp_path):
+    pytest.importorskip("distributed")
+    result = bench(f"file:{readings}", "ewma", tmp_path / "out", "--engine", "dask:nowhere")
+    assert result.exit_code == 2 and "no Dask scheduler answers at nowhere" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused_before_anything_is_done(readings, tmp_path):
+    (tmp_path / "out").write_text("mine")
+    result = bench(f"file:{readings}", "ewma", tmp_path / "out")
+    assert result.exit_code == 2 and len(result.stderr.strip().splitlines()) == 1
+    assert "is a file" in result.stderr and (tmp_path / "out").read_text() == "mine"
+
+
+def test_gaps_in_a_file_and_changes_to_it_are_told(tmp_path):
+    file = tmp_path / "speeds, all.csv"  # with a comma
+    table = PANEL[:1500].to_pandas()
+    table.index = pd.date_range("2024-01-01", periods=1500, freq="5min", name="time")
+    table.drop(table.index[700:760]).to_csv(file)
+    first = bench(f"file:{file}", "static:ellipsoid,kalman", tmp_path / "out")
+    assert first.exit_code == 0, first.output
+    assert first.stderr.count("between time stamps is not 300 s") == 1
+    assert "has changed" not in bench(f"file:{file}", "static:ellipsoid", tmp_path / "out").stderr
+    later = time.time() + 60
+    os.utime(file, (later, later))
+    assert "has changed since rows of it were made" in bench(f"file:{file}", "ewma", tmp_path / "out").stderr
 
 
 def test_two_runs_into_one_folder_at_once_are_refused(readings, tmp_path):

@@ -155,3 +155,21 @@ def test_a_scheduler_that_is_not_there_is_one_line(planned, monkeypatch):
     monkeypatch.setattr(engine_dask, "PATIENCE", "1s")
     with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 "):
         list(engine_dask.run_dask(planned[:1], address="tcp://127.0.0.1:1"))
+
+
+def test_a_worker_that_served_before_takes_the_readings_it_is_given(tmp_path):
+    pytest.importorskip("distributed")
+    from jointset.bench.engine_dask import Readings
+    from jointset.bench.task import SOURCES, cell_of
+    from jointset.datasets.origins import file_source
+
+    file = tmp_path / "readings.csv"
+    widths = []
+    for seed in (1, 2):
+        write_panel(generate_grssf("A", n=8, seed=seed, length=400).panel, file)
+        name = f"file:{file}"
+        served = Readings({name: file_source(name)})
+        served.setup(None)
+        widths.append(cell_of(Task(name, "text", "gpvar", ("static",), (0,), Settings())).panel.values.std())
+        served.teardown(None)
+    assert widths[0] != widths[1] and name not in SOURCES

@@ -1,5 +1,7 @@
 """The report page in headless Chromium: no console errors, sorting, filtering, drill-down, phone width, inert names."""
 
+import json
+
 import pytest
 from browser import browser, missing
 from synthetic_results import write_folder
@@ -154,4 +156,15 @@ def test_readable_on_a_phone(window, page, width):
         "}).map((one) => one.textContent)"
     )
     assert cut == []
+    assert window.console() == []
+
+
+def test_a_folder_with_nothing_but_audits_is_shown(window, tmp_path):
+    audit = {"value": 0.9, "verdict": "forgets", "curve": {"x": [0, 1, 2], "y": [1.0, 0.9, 0.8], "label": "decay"}}
+    (tmp_path / "_audits").mkdir()
+    (tmp_path / "_audits" / "ett-7--kalman.json").write_text(json.dumps({"cell": "ett-7", "rho_dG": audit}))
+    window.console()
+    window.open(write_report(tmp_path))
+    assert window.run("return document.querySelectorAll('#audits svg').length") == 1
+    assert window.run("return document.getElementById('results').checkVisibility()") is False
     assert window.console() == []

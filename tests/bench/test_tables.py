@@ -102,6 +102,20 @@ def test_hero_names_the_best_row_without_a_filter(folder):
     assert any("copula on metr-la-20" in note for note in table.notes)
 
 
+def test_a_row_is_compared_with_static_on_the_seeds_both_have(folder):
+    write_rows(folder, "static", seeded("static", [5.8, 5.8, 5.8, 1.0], [0.9] * 4))
+    assert cells(table_of(folder, "baselines-text"), "gnf")["metr-la-20", "vs static %"].value == pytest.approx(-50)
+
+
+def test_a_quick_look_is_not_ranked_among_whole_runs(folder):
+    write_rows(folder, "quick", seeded("ewma", [0.5], [0.9], limit_steps=500))
+    found = cells(table_of(folder, "baselines-text"), "ewma (500 steps)")["metr-la-20", "width"]
+    everything = cells(table_of(folder, "all"), "ewma (500 steps)")["", "width_full"]
+    assert (found.value, found.rank) == (0.5, "") and everything.value == 0.5
+    assert cells(table_of(folder, "baselines-text"), "gnf (sharp)")["metr-la-20", "width"].rank == "best"
+    assert cells(table_of(folder, "all"), "gnf (sharp)")["", "width_full"].rank == "best"
+
+
 def test_a_recipe_and_a_quick_look_are_told_apart(folder):
     write_rows(folder, "quick", seeded("ewma", [4.5], [0.9], limit_steps=500))
     table = table_of(folder, "baselines-text")

@@ -20,11 +20,12 @@ from distributed.scheduler import KilledWorker
 
 from jointset.bench.engine_local import THREADS, single_threaded
 from jointset.bench.plan import Task
-from jointset.bench.task import SOURCES, Done, failure, message, run_task, source_of
+from jointset.bench.task import SOURCES, Done, failure, forget, message, run_task, source_of
 from jointset.datasets.cells import RULES
 from jointset.datasets.origins import Source
 from jointset.errors import InputError
 from jointset.graph_files import read_graph
+from jointset.terminal import note
 
 PLUGIN = "jointset-readings"
 PATIENCE = "20s"  # until a scheduler answers
@@ -52,6 +53,8 @@ def run_dask(tasks: Sequence[Task], jobs: int = 1, address: str | None = None) -
             return client.submit(run_bundle, bundle, key=key, pure=False, priority=-i)
 
         workers = len(client.scheduler_info(n_workers=-1)["workers"])
+        if not workers:
+            note(f"no worker is connected to the Dask scheduler at {address} yet: waiting for one")
         waiting = {sent(bundle): bundle for bundle in bundles(able, workers)}
         finished = as_completed(list(waiting))
         try:
@@ -110,6 +113,7 @@ class Readings(WorkerPlugin):
 
     def setup(self, worker: Any) -> None:
         """Called by every worker as it starts, or at once on those that run."""
+        forget()  # a worker that has served before may hold a file as it was then
         SOURCES.update(self.sources)
 
     def teardown(self, worker: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from jointset.baselines.catalogue import CATALOGUE
@@ -154,12 +155,23 @@ def _checked(name: str) -> str:
 
 
 def _items(text: str) -> list[str]:
-    """Parts of a comma-separated list; numbers after `file:PATH?...` belong to its options (sentinels=-99,-1)."""
+    """Parts of a comma-separated list; commas may stand in names of files and in their options (sentinels=-99,-1)."""
     items: list[str] = []
-    for part in filter(None, (piece.strip() for piece in text.split(","))):
-        if items and items[-1].startswith("file:") and "?" in items[-1] and re.match(r"[-+.\d]", part):
+    for piece in text.split(","):
+        part = piece.strip()
+        if not part:
+            continue
+        last = items[-1] if items and items[-1].startswith("file:") else ""
+        if "?" in last and re.match(r"[-+.\d]", part):
             items[-1] += f",{part}"
+        elif last and _is_file(f"{last},{piece.rstrip()}"):
+            items[-1] += f",{piece.rstrip()}"
         else:
             items.append(part)
     require(bool(items), f"nothing named in {text!r}: give a name or a comma-separated list of names")
     return list(dict.fromkeys(items))
+
+
+def _is_file(item: str) -> bool:
+    path, _, options = item.removeprefix("file:").partition("?")
+    return "," not in options and Path(path).expanduser().is_file()

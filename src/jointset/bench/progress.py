@@ -38,8 +38,8 @@ def _bar(tasks: Sequence[Task], console: Console) -> Iterator[Callable[[Done], N
             bar.update(work, description=what(done.task), advance=done.task.weight, count=f"{count}/{total}")
             if (state := _state(done, told)) != "ok":
                 bar.console.print(f"{what(done.task)}: {state}", markup=False, highlight=False)
-            for text in done.warned:
-                bar.console.print(f"note: {what(done.task)}: {text}", markup=False, highlight=False)
+            for text in _notes(done, told):
+                bar.console.print(f"note: {text}", markup=False, highlight=False)
 
         yield finished
 
@@ -55,8 +55,8 @@ def _lines(tasks: Sequence[Task]) -> Iterator[Callable[[Done], None]]:
         left = (time.monotonic() - began) / worked * max(whole - worked, 0.0)
         state = _state(done, told)
         typer.echo(f"[{count}/{len(tasks)}] {what(done.task)}: {state} ({duration(left)} left)", err=True)
-        for text in done.warned:
-            note(f"{what(done.task)}: {text}")
+        for text in _notes(done, told):
+            note(text)
 
     yield finished
 
@@ -69,6 +69,14 @@ def _state(done: Done, told: set[str]) -> str:
     new = [text for text in errors if text not in told]
     told.update(new)
     return f"error: {'; '.join(new)}" if new else "error, as before"
+
+
+def _notes(done: Done, told: set[str]) -> list[str]:
+    """What a task has to say besides, with what is to be known of its readings the first time."""
+    about = [f"{done.task.cell}: {text}" for text in done.notes]
+    new = [text for text in about if text not in told]
+    told.update(new)
+    return [*new, *(f"{what(done.task)}: {text}" for text in done.warned)]
 
 
 def what(task: Task) -> str:

@@ -41,8 +41,8 @@ def render(folder: str | Path) -> str:
     from markupsafe import Markup
 
     rows = [{str(name): value for name, value in row.items()} for row in read_results(folder).to_dict("records")]
-    require(bool(rows), f"no finished results in {folder}: `jointset bench --out {folder}` writes them")
     shown, audits = panels(rows), read_audits(folder)
+    require(bool(rows or audits), f"no finished results in {folder}: `jointset bench --out {folder}` writes them")
     script = "\n".join(["(() => {", '"use strict";', *(template(name) for name in SCRIPTS), "})();"])
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(template("report.html")).render(
@@ -161,6 +161,8 @@ def provenance(run: Mapping[str, Any]) -> dict[str, str]:
 
 def facts(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """What the rows themselves say about how they were made."""
+    if not rows:
+        return {}
     seeds = sorted({int(row["seed"]) for row in rows})
     span = f"{seeds[0]} to {seeds[-1]}" if seeds == list(range(seeds[0], seeds[-1] + 1)) else ", ".join(map(str, seeds))
     words = {"seeds": str(seeds[0]) if len(seeds) == 1 else span}

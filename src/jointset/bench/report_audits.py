@@ -11,7 +11,10 @@ from typing import Any, NamedTuple
 from jointset.bench.report_traces import digits
 
 FOLDER = "_audits"
-ABOUT = ("cell", "filter", "method", "protocol", "backbone", "seed", "alpha", "n", "version", "commit", "started")
+ABOUT = (
+    *("cell", "filter", "method", "protocol", "backbone", "seed", "alpha", "recipe", "steps", "n"),
+    *("version", "commit", "started"),
+)
 POINTS = 120  # of a curve
 FIGURES = 4  # numbers shown of one audit
 

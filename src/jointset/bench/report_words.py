@@ -22,7 +22,7 @@ class Verdict(NamedTuple):
 def opening(panels: Sequence[Panel]) -> str:
     """How much was run and what went wrong, in one or two sentences."""
     if not panels:
-        return "There is no finished result in this folder yet."
+        return "No benchmark was run into this folder: it holds audits only."
     cells = len({panel.cell for panel in panels})
     methods = len({group.method for panel in panels for group in panel.groups})
     well = sum(len(group.rows) for panel in panels for group in panel.groups)

@@ -7,7 +7,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -22,6 +22,7 @@ from jointset.errors import InputError, require
 from jointset.writing import new_folder
 
 Engine = Callable[[Sequence[Task]], Iterator[Done]]
+LOCK = "_lock"
 
 
 def done_units(folder: str | Path) -> set[tuple]:
@@ -44,25 +45,34 @@ def fill(
 
     `told` goes into the folder's record of runs, `finished` is called after a task is on disk.
     """
-    place = new_folder(folder)
+    fresh, place = not Path(folder).exists(), new_folder(folder)
     facts = {"version": jointset.__version__, "commit": commit()}
     failed = 0
-    with _alone(place):
-        write_run(place, run_record(told or {}) | facts)
-        for done in engine(tasks):
-            rows = [row | facts | {"task": done.task.slug} for row in done.rows]
-            write_trace(place, done.task.slug, done.traces)  # first: a task is done when its rows are there
-            write_rows(place, done.task.slug, rows)
-            failed += sum(row["status"] != "ok" for row in rows)
-            if finished is not None:
-                finished(done)
+    begun, record = False, run_record(told or {}) | facts
+    try:
+        with _alone(place):
+            for done in engine(tasks):
+                if not begun:
+                    write_run(place, record)
+                    begun = True
+                rows = [row | facts | {"task": done.task.slug} for row in done.rows]
+                write_trace(place, done.task.slug, done.traces)  # first: a task is done when its rows are there
+                write_rows(place, done.task.slug, rows)
+                failed += sum(row["status"] != "ok" for row in rows)
+                if finished is not None:
+                    finished(done)
+    finally:
+        if fresh and not begun:  # an engine that cannot begin leaves nothing behind
+            (place / LOCK).unlink(missing_ok=True)
+            with suppress(OSError):
+                place.rmdir()
     return failed
 
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """The folder for this run alone (where the system has file locks); a second one is refused."""
-    with (folder / "_lock").open("w") as lock:
+    with (folder / LOCK).open("w") as lock:
         try:
             import fcntl
 
@@ -141,10 +151,10 @@ def commit() -> str:
         return ""
 
 
-def require_device(device: str) -> None:
-    """Refuse a device that is not there."""
+def require_device(device: str, here: bool = True) -> None:
+    """Refuse an unknown device, or one that is not there where the work is done here."""
     require(device in ("cpu", "cuda"), f"unknown device {device!r}: choose cpu or cuda")
-    if device == "cuda":
+    if device == "cuda" and here:
         import torch
 
         require(torch.cuda.is_available(), "no CUDA device here: leave --device out, or run on a machine with one")

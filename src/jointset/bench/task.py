@@ -31,12 +31,16 @@ SOURCES: dict[str, Source] = {}  # readings that were brought here; others are l
 
 
 class Done(NamedTuple):
-    """Rows of a task (all but version, commit and task filled), arrays over time of its first seed, and warnings."""
+    """Rows of a task (all but version, commit and task filled), arrays over time of its first seed, and warnings.
+
+    notes: what was done to the readings of a file, or is to be known of them.
+    """
 
     task: Task
     rows: list[dict[str, Any]]
     traces: dict[str, dict[str, Array]]
     warned: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def run_task(task: Task) -> Done:
@@ -52,9 +56,9 @@ def run_task(task: Task) -> Done:
             warnings.simplefilter("ignore", DataWarning)
             cell = cell_of(task)
             found, failed, traces = _rows(task, cell)
-        n = cell.panel.n_sensors
+        n, notes = cell.panel.n_sensors, cell.notes if task.cell.startswith("file:") else ()
     except Exception as error:
-        found, traces, n = {}, {}, 0
+        found, traces, n, notes = {}, {}, 0, ()
         failed = dict.fromkeys([(name, seed) for seed in task.seeds for name in task.names], message(error))
     peak = peak_mb()
     rows = []
@@ -62,7 +66,8 @@ def run_task(task: Task) -> Done:
         for name in task.names:
             numbers = found.get((name, seed)) or {"n": n, "error": failed[name, seed]}
             rows.append(filled(task, name, seed, numbers | {"started": began, "peak_mb": peak}))
-    return Done(task, rows, traces, tuple(dict.fromkeys(" ".join(str(one.message).split()) for one in caught)))
+    warned = dict.fromkeys(" ".join(str(one.message).split()) for one in caught)
+    return Done(task, rows, traces, tuple(warned), tuple(notes))
 
 
 def failure(task: Task, text: str) -> Done:
@@ -214,6 +219,12 @@ def source_of(name: str, seed: int) -> Source:
 @lru_cache(maxsize=2)
 def _source(name: str, seed: int) -> Source:
     return file_source(name) if name.startswith("file:") else named_source(name, seed)
+
+
+def forget() -> None:
+    """Drop all cells and readings this process keeps: those of another run may be others under the same name."""
+    for kept in (_cell, _linear, _source):
+        kept.cache_clear()
 
 
 # ---------------------------------------------------------------------- the process

@@ -12,6 +12,7 @@ import typer
 from jointset.errors import InputError, require
 from jointset.terminal import note, phases, show_json
 
+TRAINING = ("recipe", "steps")  # settings of a learned filter that make it another one; null where they are the default
 WIDTH = 150  # of the table where the output is no terminal
 
 
@@ -114,7 +115,10 @@ def _audit_cells(
     again: bool,
 ) -> None:
     from jointset.audits.collect import audit_file, write_audits
+    from jointset.baselines.rows import parse
     from jointset.bench.names import cells_named, methods_named, protocols_named
+    from jointset.bench.plan import LEARNED
+    from jointset.bench.task import message
     from jointset.datasets.cells import cell as cell_named
     from jointset.errors import require_alpha
     from jointset.writing import new_folder, output_file
@@ -125,10 +129,15 @@ def _audit_cells(
     require(seed >= 0, f"the seed must be a whole number >= 0, got {seed}")
     require(len(protocols_named(protocol)) == 1, f"one protocol at a time, got {protocol!r}: text or table")
     methods = methods_named(filters)
-    asked = {"protocol": protocol, "seed": seed, "alpha": alpha}
+    shared = {"protocol": protocol, "seed": seed, "alpha": alpha}
+    trained = {key: training.get(key) for key in TRAINING}
+    asked = {method: shared | (trained if parse(method).method in LEARNED else {}) for method in methods}
     pairs = [(name, method) for name in cells_named(cells) for method in methods]
     new_folder(out)
-    known = {pair: _known(audit_file(out, *pair), asked, again) for pair in pairs}
+    known = {}
+    for name, method in pairs:  # two paths may come to one file name
+        about = {"cell": name} if name.startswith("file:") else {}
+        known[name, method] = _known(audit_file(out, name, method), about | asked[method], again)
     lacking = {pair: [name for name in names if again or name not in known[pair]] for pair in pairs}
     failed, audited = [], {}
     with phases(sum(len(todo) + bool(todo) for todo in lacking.values())) as started:
@@ -137,9 +146,9 @@ def _audit_cells(
             if todo:
                 try:
                     loaded = loaded if loaded[0] == name else (name, cell_named(name, protocol, seed))
-                    content = _one_cell(loaded[1], method, todo, known[name, method], asked, training, started)
-                except InputError as error:  # data that is not here, or a filter that does not fit, stops no other
-                    failed.append(f"{name}, {method}: {error}")
+                    content = _one_cell(loaded[1], method, todo, known[name, method], asked[method], training, started)
+                except Exception as error:  # data that is not here, or a filter that does not fit, stops no other
+                    failed.append(f"{name}, {method}: {message(error)}")
                     continue
                 write_audits(audit_file(out, name, method), content)
             else:
@@ -148,13 +157,16 @@ def _audit_cells(
             title = f"{name}, {method} ({protocol}, seed {seed})"
             audited[title] = {key: content[key] for key in names}
             show_audits(audited[title], title + done)
-    if html is not None:
+    if html is not None and audited:
         from jointset.audits.page import write_page
 
         write_page(html, audited)
     shown = f"They are drawn in {html}." if html is not None else "--html FILE draws them, and so does jointset report."
-    typer.echo(f"Audits are in {out / '_audits'}. {shown}")
-    require(not failed, f"{len(failed)} of {len(pairs)} could not be audited: {'; '.join(failed)}")
+    if audited:
+        typer.echo(f"Audits are in {out / '_audits'}. {shown}")
+    if failed:
+        note(f"{len(failed)} of {len(pairs)} could not be audited: {'; '.join(failed)}")
+        raise typer.Exit(1)
 
 
 def _one_cell(
@@ -184,13 +196,17 @@ def _known(file: Path, asked: dict[str, Any], again: bool) -> dict[str, Any]:
     try:
         known = read_audit_file(file)
         for key, value in asked.items():
-            held = f"{file} has {key} {known.get(key)}, not {value}"
+            held = f"{file} has {key} {_told(known.get(key))}, not {_told(value)}"
             require(not known or known.get(key) == value, f"{held}: choose another --out, or use --again")
     except InputError:
         if not again:
             raise
         return {}
     return known
+
+
+def _told(value: Any) -> Any:
+    return "by default" if value is None else value
 
 
 def show_audits(found: dict[str, Any], title: str) -> None:

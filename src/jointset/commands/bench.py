@@ -43,7 +43,7 @@ def bench_command(
     ] = False,
     alpha: Annotated[float, typer.Option(help="Miss rate: 0.1 asks for 90 % coverage.")] = 0.1,
     recipe: Annotated[str, typer.Option(help="Learned filters: fast, paper, or sharp (gnf-node).")] = "",
-    jobs: Annotated[int, typer.Option(help="Worker processes; by default one a core, one for cuda.")] = 0,
+    jobs: Annotated[int | None, typer.Option(help="Worker processes; by default one a core, one for cuda.")] = None,
     engine: Annotated[
         str, typer.Option(help="local, dask (workers here), or dask:tcp://HOST:PORT (a scheduler of yours).")
     ] = "local",
@@ -66,13 +66,12 @@ def bench_command(
     arguments = told(locals())
     require_alpha(alpha)
     require(seeds >= 1, f"--seeds {seeds}: give the number of seeds, 1 or more")
-    require(jobs >= 0, f"--jobs {jobs}: give the number of processes, 1 or more")
-    require(limit_steps >= 0, f"--limit-steps {limit_steps}: give a number of steps, 1 or more")
+    require(jobs is None or jobs >= 1, f"--jobs {jobs}: give the number of processes, 1 or more")
+    require(limit_steps >= 0, f"--limit-steps {limit_steps}: give a number of steps; 0 is no limit")
     settings = Settings(alpha, limit_steps, recipe.lower(), device)
     wanted, named = methods_named(methods), cells_to_run(cells)
     check_recipe(wanted, settings.recipe)
-    if engine == "local":
-        require_device(device)
+    require_device(device, here=engine in ("local", "dask", "dask:local"))
     run = engine_named(engine, jobs or (1 if device == "cuda" else cores()))
     whole = partial(
         tasks,
@@ -84,10 +83,13 @@ def bench_command(
         settings=settings,
         swap=swap,
     )
+    require(out.is_dir() or not out.exists(), f"--out {out} is a file: give the folder of the results")
     for text in named.left_out:
         note(text)
     require(bool(named.names), f"none of the cells of {cells!r} has its data here: `jointset data list` shows what has")
     lacking = prepare(named.names)
+    for text in changed_files(out, named.names):
+        note(text)
     planned = whole(done=done_units(out))
     report_state(sum(len(task.units) for task in whole()), planned, out)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C
@@ -95,9 +97,7 @@ def bench_command(
     if planned:
         try:
             with shown(planned) as finished:
-                failed = fill(
-                    out, planned, partial(with_failures, run, lacking), told=told(locals()), finished=finished
-                )
+                failed = fill(out, planned, partial(with_failures, run, lacking), told=arguments, finished=finished)
         except KeyboardInterrupt:
             note(f"stopped: what is finished is in {out}, the same command goes on from there")
             raise typer.Exit(130) from None
@@ -106,7 +106,7 @@ def bench_command(
     show_rows(results, keys)
     typer.echo(f"Results in {out}. Next: jointset tables {out}, jointset report {out}")
     if failed:
-        first = results.loc[results["status"].ne("ok"), "error"].iloc[0]
+        first = results.loc[results["status"].ne("ok") & of_run(results, keys), "error"].iloc[0]
         note(f"{failed} {'row is an error' if failed == 1 else 'rows are errors'}, the first: {first}")
         raise typer.Exit(1)
 
@@ -165,6 +165,24 @@ def prepare(cells: Sequence[str]) -> dict[str, str]:
     return lacking
 
 
+def changed_files(out: Path, cells: Sequence[str]) -> Iterator[str]:
+    """A sentence for every file that was written to after rows of it were made: those rows stay as they are."""
+    from datetime import UTC, datetime
+
+    from jointset.bench.results import read_results
+    from jointset.datasets.origins import file_parts
+
+    named = [name for name in cells if name.startswith("file:")] if out.is_dir() else []
+    results = read_results(out) if named else None
+    for name in named:
+        assert results is not None
+        started = results.loc[results["cell"].eq(name) & results["status"].eq("ok"), "started"]
+        path = Path(file_parts(name)[0])
+        written = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="milliseconds")
+        if len(started) and written > started.min():
+            yield f"{path} has changed since rows of it were made: choose another --out to do them again"
+
+
 def with_failures(engine: Any, lacking: dict[str, str], tasks: Sequence[Task]) -> Iterator[Done]:
     """Tasks through an engine; those whose data cannot be had fail at once."""
     from jointset.bench.task import failure
@@ -185,19 +203,28 @@ def report_state(rows: int, planned: Sequence[Task], out: Path) -> None:
     """How many rows there are and how many of them are missing."""
     missing = sum(len(task.units) for task in planned)
     there = f", {rows - missing} of them already in {out}" if missing < rows else ""
-    typer.echo(f"{rows} rows{there}; {missing} to do in {len(planned)} tasks.", err=True)
+    tasks = f"{len(planned)} task{'s' * (len(planned) != 1)}"
+    typer.echo(f"{rows} row{'s' * (rows != 1)}{there}; {missing} to do in {tasks}.", err=True)
 
 
 # ---------------------------------------------------------------------- after the run
 
 
+def of_run(results: pd.DataFrame, keys: set[tuple]) -> Any:
+    """Which rows have one of these keys."""
+    import numpy as np
+
+    from jointset.bench.results import UNIT
+
+    return np.array([key in keys for key in results[[*UNIT]].itertuples(index=False, name=None)], dtype=bool)
+
+
 def show_rows(results: pd.DataFrame, keys: set[tuple]) -> None:
     """A table for every cell and protocol of the run: the mean of every method over its seeds."""
-    from jointset.bench.results import UNIT
     from jointset.terminal import show_table
 
     fine = results[results["status"].eq("ok")]
-    fine = fine[[key in keys for key in fine[[*UNIT]].itertuples(index=False, name=None)]]
+    fine = fine[of_run(fine, keys)]
     for (cell, protocol), rows in fine.groupby(["cell", "protocol"], sort=False):
         lines = []
         for (method, backbone), group in rows.groupby(["method", "backbone"], sort=False):

@@ -125,13 +125,14 @@ def _ours(places: Places, place: Place, measure: Measure, ranks: dict[At, str]) 
 
 
 def _versus(places: Places, place: Place, measure: Measure) -> Number | None:
-    """Relative width or difference of log-volume against the static covariance on the same cell."""
+    """Relative width or difference of log-volume against the static covariance on the same cell and seeds."""
     static = places.measured.find(place.at._replace(method="static", backbone=None, recipe=None))
     relative = measure.key == "versus_static"
     key = "width_full" if relative else "log_volume"
     if static is None or place.summary is None or place.at.method == "static":
         return None
-    ours, theirs = (one.number(key, seed=place.at.seed) for one in (place.summary, static))
+    both = place.summary.seeds.keys() & static.seeds.keys()  # seeds may be other sensors
+    ours, theirs = (one.only(both).number(key, seed=place.at.seed) for one in (place.summary, static))
     if ours is None or theirs is None:
         return None
     change = 100 * (ours.value / theirs.value - 1) if relative else ours.value - theirs.value
@@ -194,7 +195,8 @@ def _ranks(grid: Grid, places: list[Place]) -> dict[At, str]:
     groups: dict[tuple[object, ...], list[Place]] = {}
     for place in places:
         if place.summary is not None and place.summary.at_target(place.at.seed):
-            groups.setdefault(tuple(getattr(place.at, field) for field in grid.ranked), []).append(place)
+            alike = tuple(getattr(place.at, field) for field in grid.ranked)
+            groups.setdefault((*alike, place.at.limit_steps or 0), []).append(place)  # a quick look is another test
     for members in groups.values():
         sized = [(one.summary.number(grid.rank_key, seed=one.at.seed), one.at) for one in members if one.summary]
         ordered = sorted(((number.value, at) for number, at in sized if number is not None), key=lambda pair: pair[0])

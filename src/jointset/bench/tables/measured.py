@@ -67,6 +67,11 @@ class Summary(NamedTuple):
         spread = float(values.std(ddof=1)) if len(values) > 1 and math.isfinite(mean) else None
         return Number(mean, spread, digits)
 
+    def only(self, seeds: Iterable[int]) -> Summary:
+        """The summary with these of its seeds."""
+        kept = {seed: row for seed, row in self.seeds.items() if seed in {*seeds}}
+        return self._replace(seeds=kept)
+
     def at_target(self, seed: int | None = None) -> bool:
         """Whether the mean joint coverage reaches 1 - alpha, less the slack of the paper."""
         joint = self.number("joint", seed=seed)

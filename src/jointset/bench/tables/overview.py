@@ -26,8 +26,9 @@ SHOWN = {  # quantity: (title, decimals)
 LABELS = ("cell", "protocol", "backbone", "method")
 NOTES = (
     f"Numbers: {SEED_NOTE}. Worst window: smallest joint coverage over any 500 steps in a row. Infinite: share of "
-    "steps whose set is the whole space. ↓ joint below 1 - alpha - 0.005, ↑ at or above 1 - alpha + 0.013. * and °: "
-    "the tightest and the next by width_full among those at target on the same cell, protocol and alpha.",
+    "steps whose set is the whole space or whose radius was clipped. ↓ joint below 1 - alpha - 0.005, ↑ at or above "
+    "1 - alpha + 0.013. * and °: the tightest and the next by width_full among those at target on the same cell, "
+    "protocol, alpha and number of steps.",
 )
 
 
@@ -67,10 +68,11 @@ def _entries(summary: Summary, rank: str) -> list[Entry]:
 
 
 def _ranks(summaries: dict[tuple[str, str, str, str, int], Summary]) -> dict[tuple[str, str, str, str, int], str]:
-    """Best and second width at target of every cell."""
+    """Best and second width at target of every cell; quick looks among themselves."""
     ranks = {}
-    for cell in {key[0] for key in summaries}:
-        here = {key: one.number("width_full") for key, one in summaries.items() if key[0] == cell and one.at_target()}
+    for cell, limit in {(key[0], key[4]) for key in summaries}:
+        alike = {key: one for key, one in summaries.items() if (key[0], key[4]) == (cell, limit)}
+        here = {key: one.number("width_full") for key, one in alike.items() if one.at_target()}
         sized = {key: number.value for key, number in here.items() if number is not None and np.isfinite(number.value)}
         for key, rank in zip(sorted(sized, key=lambda k: sized[k]), ("best", "second"), strict=False):
             ranks[key] = rank
