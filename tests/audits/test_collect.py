@@ -9,7 +9,7 @@ import pytest
 from jointset import GraphLGSSM, InputError, JointPredictor, generate_grssf
 from jointset.audits.collect import AUDITS, DEFAULT, audit, audit_cell, audits_named
 from jointset.audits.printed import NOTES, OTHERS, RATES, TABLE, printed
-from jointset.audits.verdicts import contraction, effective_size
+from jointset.audits.verdicts import contraction, effective_size, rate
 from jointset.baselines.rows import row
 from jointset.datasets.cells import cell
 
@@ -168,3 +168,8 @@ def test_words():
     assert "3 of 30 wrong starts still show after 200 steps" in contraction("rho_dG", 0.9, "x", math.nan, 3, 30, 200)
     assert "does not forget" in contraction("rho_dG", 1.0, "x", math.nan, 30, 30, 200)
     assert "nothing can be said" in effective_size(100, float("nan"), 0.1)
+
+
+def test_a_rate_from_numpy_numbers_is_told_in_words():
+    told = rate("rho_M0", np.float64(0.5), "a small error", np.float64(7.0))
+    assert told == "a small error is below 1 % after 7 steps and shrinks to 50 % a step (rho_M0 0.500)"

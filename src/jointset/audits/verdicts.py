@@ -66,7 +66,7 @@ def rate(name: str, value: float, what: str, forgotten: float) -> str:
         return f"{what}: no rate can be fitted ({name} is not defined here)"
     if forgotten != forgotten:
         return f"{what} is not forgotten ({name} {value:.3f}): do not trust the warm-up"
-    steps = f"{forgotten:.0f} step{'s' * (forgotten != 1)}"
+    steps = f"{forgotten:.0f} step{'s' * bool(forgotten != 1)}"
     return f"{what} is below 1 % after {steps} and shrinks to {100 * value:.0f} % a step ({name} {value:.3f})"
 
 
