@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import signal
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -288,8 +289,11 @@ def stream(
     live = Stream(predictor, format=format, time_column=time_column, top=top, trust=trust, notice=note)
     lines = (line.decode("utf-8", errors="replace") for line in typer.get_binary_stream("stdin"))
     try:
-        for answer in live.answers(lines):
-            typer.echo(json.dumps(answer, allow_nan=False))
+        try:
+            for answer in live.answers(lines):
+                typer.echo(json.dumps(answer, allow_nan=False))
+        finally:
+            time.sleep(0)  # a Ctrl-C that came together with the end of input is raised here, not while saving
     finally:
         if save and live.predictor is not predictor:
             with writing_to(model):

@@ -7,7 +7,7 @@ from jointset.baselines.conditional import Local
 from jointset.baselines.residual_filter import Pilot
 from jointset.baselines.shapes import EWMA, Rolling
 from jointset.baselines.shrinkage import schaefer_strimmer, second_moment, to_diagonal
-from jointset.baselines.updates import inverse_factor, signed_factors
+from jointset.baselines.updates import eliminate, inverse_root
 
 
 @pytest.fixture(scope="module")
@@ -98,20 +98,27 @@ def test_rolling_scores_readings_other_than_its_own(residuals):
     np.testing.assert_allclose(law.mahalanobis(other), expected, rtol=1e-9)
 
 
-def test_signed_factors_keep_the_leading_parts():
+@pytest.mark.parametrize("size", [75, 128, 130])
+@pytest.mark.parametrize("jump", [1.0, 1e8])
+def test_elimination_takes_its_pivots_in_order(size, jump):
+    """Also more rows than fit at once, and an update so large that it would be taken before those that precede it."""
     rng = np.random.default_rng(6)
-    V = rng.normal(size=(90, 75)) / 12
-    M = V.T @ V + np.diag(np.where(np.arange(75) % 3 == 1, -1.0, 1.0))
-    L, d = signed_factors(M)
-    np.testing.assert_allclose((L * d) @ L.T, M, atol=1e-12)
-    assert (np.triu(L, 1) == 0).all() and (np.diag(L) == 1).all()
-    for k in (1, 2, 33, 70):
-        assert np.prod(d[:k]) == pytest.approx(np.linalg.det(M[:k, :k]), rel=1e-9)
+    V = rng.normal(size=(150, size)) / 15
+    V[:, 40] *= jump
+    M = V.T @ V + np.diag(np.where(np.arange(size) % 3 == 1, -1.0, 1.0))
+    d, solved = eliminate(M, V.T)
+    rest = np.hstack([M, V.T])
+    for k in range(size):
+        rest[k + 1 :] -= rest[k + 1 :, k : k + 1] / rest[k, k] * rest[k]
+    np.testing.assert_allclose(d, rest.diagonal(), rtol=1e-6)
+    np.testing.assert_allclose(solved, rest[:, size:], rtol=1e-6, atol=1e-6)
 
 
-def test_a_triangle_is_inverted_by_halves():
-    root = np.linalg.cholesky(np.cov(np.random.default_rng(7).normal(size=(150, 400))))
-    np.testing.assert_allclose(inverse_factor(root) @ root, np.eye(150), atol=1e-12)
+def test_the_root_is_inverted_by_halves():
+    S = np.cov(np.random.default_rng(7).normal(size=(150, 400)))
+    inverse = inverse_root(np.tril(S))
+    np.testing.assert_allclose(inverse @ np.linalg.cholesky(S), np.eye(150), atol=1e-12)
+    assert (np.triu(inverse, 1) == 0).all()
 
 
 def test_local_uses_the_nearest_moments():

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jointset.calibration.pool import ScorePool, inside, slide, start_pool
-from jointset.calibration.quantiles import score_quantile
+from jointset.calibration.pool import ScorePool, slide, start_pool
+from jointset.calibration.quantiles import rank
 from jointset.calibration.sequence import CLIP, at_edge, replay, share
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
@@ -83,5 +83,6 @@ class CostAgACI:
 
 
 def _radii(state: CostState) -> Array:
-    scores = state.pool.scores
-    return np.array([inside(state.pool, score_quantile(scores, level)) for level in state.levels.tolist()])
+    scores, m = state.pool.scores, len(state.pool.scores)
+    ranks = [min(max(rank(m, level), 1), m) - 1 for level in state.levels.tolist()]  # inside the range of the pool
+    return scores[ranks] if m else np.full(len(ranks), math.inf)

@@ -17,10 +17,17 @@ from jointset.laws import DenseLaw
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows (k,) of a law and their covariance: one `Covariance` for all, or one each (updated, or of a window)."""
+    """Rows (k,) of a law, ascending, and their covariance: one `Covariance` for all, or one each (of updates)."""
 
     rows: Array
     covariance: Any
+
+    @cached_property
+    def where(self) -> Any:
+        """The rows as a slice where they follow one another, which needs no copy."""
+        if len(self.rows) and self.rows[-1] - self.rows[0] + 1 == len(self.rows):
+            return slice(int(self.rows[0]), int(self.rows[-1]) + 1)
+        return self.rows
 
     def at(self, position: int) -> Covariance:
         """The covariance of the row at this position of the piece."""
@@ -44,7 +51,7 @@ class PiecewiseLaw:
         """Marginal variances (T, N)."""
         out = np.empty(self.mean.shape)
         for piece in self.pieces:
-            out[piece.rows] = piece.covariance.variance
+            out[piece.where] = piece.covariance.variance
         return out if self._plain else out * self.unit**2
 
     @cached_property
@@ -57,7 +64,7 @@ class PiecewiseLaw:
         """Log-determinants (T,)."""
         out = np.empty(len(self.mean))
         for piece in self.pieces:
-            out[piece.rows] = piece.covariance.log_det
+            out[piece.where] = piece.covariance.log_det
         return out + 2.0 * np.log(self.unit).sum()
 
     def mahalanobis(self, y: Array) -> Array:
@@ -70,7 +77,7 @@ class PiecewiseLaw:
             e[missing] = 0.0
         out = np.empty(len(e))
         for piece in self.pieces:
-            out[piece.rows] = piece.covariance.distance(e[piece.rows])
+            out[piece.where] = piece.covariance.distance(e[piece.where])
         for t in np.flatnonzero(missing.any(axis=1)).tolist():  # the marginal law on what is there
             out[t] = np.nan if missing[t].all() else self._at(t).observed(missing[t]).distance(e[t])
         return out

@@ -125,7 +125,7 @@ class EWMA:
         S[np.diag_indices_from(S)] += self.jitter
         active = np.arange(first, len(rows))
         scale = self.decay ** seen[:-1][first:]
-        return UpdatedCovariance(S, whole * weight[:, None], np.ones(len(rows)), active, scale, weight[first:])
+        return UpdatedCovariance(S, whole * weight[:, None], active, scale, weight[first:])
 
     def advance(self, base: Array, rows: Array) -> Array:
         """The covariance after these rows, exactly."""
@@ -174,21 +174,26 @@ class Rolling:
     def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
         """Laws of all rows, a piece for every exact factorisation."""
         window = Window(self.window, self.shrink, self.jitter, self.tolerance)
-        pieces, base, pending, t = [], state.base, state.pending, 0
-        moment = np.asfortranarray(base.T @ base / self.window)
-        while t < len(residuals):
-            ahead = residuals[t : t + self.refresh - len(pending)]
-            rows = np.concatenate([pending, ahead]) if len(pending) else ahead
-            stop, covariance, after = segment(window, base, moment, rows, len(pending))
+        held = len(state.pending)
+        rows = np.concatenate([state.pending, residuals]) if held else residuals
+        complete: Array = np.asarray(~np.isnan(rows).any(axis=1))
+        known = rows if complete.all() else rows[complete]
+        early = np.concatenate([state.base, known[: self.window]])
+        moment = np.asfortranarray(state.base.T @ state.base / self.window, dtype=float)
+        pieces, base, start, seen = [], state.base, 0, 0  # row at which the segment starts, complete rows before it
+        while max(start, held) < len(rows):
+            here = slice(start, start + self.refresh)
+            ahead, first = rows[here], max(held - start, 0)
+            count, covariance = segment(window, base, moment, ahead, complete[here], first)
             if covariance is not None:
-                pieces.append(Piece(np.arange(t, t + stop - len(pending)), covariance))
-            t += stop - len(pending)
-            pending = rows[:stop]
-            if stop < len(rows) or stop == self.refresh:
-                kept = pending[~np.isnan(pending).any(axis=1)]
-                base, moment, pending = np.concatenate([base[len(kept) :], kept]), after, pending[:0]
+                pieces.append(Piece(np.arange(start + first, start + count) - held, covariance))
+            if count == len(ahead) < self.refresh:
+                break
+            seen += int(complete[start : start + count].sum())
+            start += count
+            base = early[seen : seen + self.window] if seen <= self.window else known[seen - self.window : seen]
         law = PiecewiseLaw(centers, tuple(pieces), np.ones(centers.shape[1]))
-        return law, UpdatedState(base, pending.copy())
+        return law, UpdatedState(base.copy(), rows[start:].copy())
 
 
 def complete_before(rows: Array) -> tuple[Array, Array]:

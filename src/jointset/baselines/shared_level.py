@@ -13,6 +13,8 @@ Bonferroni set and ACI moves alpha_t as it always does.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, insort_left
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -114,12 +116,41 @@ class SharedLevel:
         return radii, nominal, levels, SharedState(rule, state.pools, *counts)
 
     def _replay(self, state: SharedState, scores: Array) -> tuple[Array, Array, Array, SharedState]:
+        """`radii`, `score` and `update` step by step, on plain lists: the pools move with every step."""
+        pools = [pool.scores.tolist() for pool in state.pools]
+        recent = [deque(pool.recent.tolist()) for pool in state.pools]
+        rule, steps, limited = state.rule, state.steps, state.limited
         radii, nominal, levels = np.empty(scores.shape), np.empty(len(scores)), np.empty(len(scores))
-        for t, row in enumerate(scores):
-            radii[t], levels[t] = self.radii(state), self.radius(state)
-            nominal[t] = self.score(state, row[None])[0]
-            state = self.update(state, row)
-        return radii, nominal, levels, state
+        for t, row in enumerate(np.asarray(scores, dtype=float).tolist()):
+            levels[t] = level = float(self.rule.radius(rule))
+            radii[t], bound = self._radii_of(pools, level)
+            if any(map(math.isnan, row)):
+                nominal[t] = math.nan
+                continue
+            score = 0.0
+            for pool, part, one in zip(pools, self.shares, row, strict=True):
+                m, below = len(pool), bisect_left(pool, one)
+                score = max(score, 1.0 if below == m else 1.0 - (1.0 - below / (m + 1)) / part + TIE)
+            nominal[t] = score
+            rule, steps, limited = self.rule.update(rule, score), steps + 1, limited + bound
+            for pool, last, one in zip(pools, recent, row, strict=True):
+                if len(last) == self.lookback:
+                    del pool[bisect_left(pool, last.popleft())]
+                insort_left(pool, one)
+                last.append(one)
+        kept = (ScorePool(np.array(pool), np.array(last)) for pool, last in zip(pools, recent, strict=True))
+        return radii, nominal, levels, SharedState(rule, tuple(kept), steps, limited)
+
+    def _radii_of(self, pools: list[list[float]], nominal: float) -> tuple[list[float], bool]:
+        """`_radii` of one step."""
+        alpha = 0.0 if nominal == math.inf else 1.0 - nominal if math.isfinite(nominal) else 1.0
+        limited, radii = nominal > 1.0 - 1.0 / GRID + GUARD or nominal < 1.0 / GRID - GUARD, []
+        for pool, part in zip(pools, self.shares, strict=True):
+            m = len(pool)
+            rank = math.floor((m + 1) * (1.0 - GUARD - part * alpha))  # counted from 0
+            limited |= rank >= m
+            radii.append(pool[min(max(rank, 0), m - 1)])
+        return radii, limited
 
     def _radii(self, pools: tuple[ScorePool, ...], nominal: Array) -> tuple[Array, Array]:
         """Radii (T, K) at nominal radii (T,), and whether any had to be limited (T,)."""

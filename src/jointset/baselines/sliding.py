@@ -19,9 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.baselines.updates import add_gram, factor, inverse_factor, signed_factors, solve_lower
+from jointset.baselines.updates import add_gram, eliminate, inverse_root
 from jointset.contracts import Array
 from jointset.covariance import Covariance
+
+TINY = 1e-12  # a variance can vanish but for rounding
 
 
 class Window(NamedTuple):
@@ -90,6 +92,8 @@ class SlidingCovariance:
 
     def distance(self, e: Array) -> Array:
         """Squared Mahalanobis distance (T,) of residuals (T, N), each under the covariance of its step."""
+        if np.array_equal(e, self.rows[self.first :]):
+            return self.own
         gap = e - self.rows[self.first :]
         close = 1e-11 * max(e.max(initial=0.0), -e.min(initial=0.0))  # its own rows may have been in other units
         if max(gap.max(initial=0.0), -gap.min(initial=0.0)) <= close:
@@ -111,65 +115,90 @@ class SlidingCovariance:
 
 
 def segment(
-    window: Window, base: Array, moment: Array, rows: Array, first: int
-) -> tuple[int, SlidingCovariance | None, Array]:
+    window: Window, base: Array, moment: Array, rows: Array, complete: Array, first: int
+) -> tuple[int, SlidingCovariance | None]:
     """How many of rows (j, N) after the window `base` form one segment, their covariances from row `first` on.
 
-    `moment` (N, N) is the second moment of the window, in its lower triangle and in the order of Fortran; that of the
-    window after the segment comes back too.
+    `complete` (j,) says which rows have no gap; the others leave the window as it is. `moment` (N, N) is the second
+    moment of the window, in its lower triangle and in the order of Fortran; it becomes that after the segment.
     """
-    n = rows.shape[1]
-    complete: Array = np.asarray(~np.isnan(rows).any(axis=1))
     coming, leaving = rows, base[: len(rows)]  # a row comes, and the oldest one leaves
     if not complete.all():
         coming, leaving = np.where(complete[:, None], rows, 0.0), base[np.cumsum(complete) - complete]
         leaving[~complete] = 0.0
-    target = moment.diagonal()
-    moved = np.zeros((len(rows) + 1, n))  # diag C_t - target
-    change = np.square(coming)
-    change -= np.square(leaving)
-    change /= window.length
-    np.cumsum(change, axis=0, out=moved[1:])
-    root = factor(window.matrix(moment, target))
-    whiten = inverse_factor(root)
+    target = moment.diagonal().copy()
+    variance = _variances(window, target, coming, leaving)
+    whiten = inverse_root(window.matrix(moment, target))
     precisions = np.einsum("ki,ki->i", whiten, whiten)
-    stop = _stop(window, moved[:-1], target, precisions)
-    coming, leaving, moved = coming[:stop], leaving[:stop], moved[:stop]
-    after = add_gram(add_gram(moment, coming, 1.0 / window.length), leaving, -1.0 / window.length)
+    stop = _stop(window, variance, precisions)
+    coming, leaving, variance = coming[:stop], leaving[:stop], variance[first:stop]
+    add_gram(moment, coming, 1.0 / window.length)
+    add_gram(moment, leaving, -1.0 / window.length)
     if stop <= first:
-        return stop, None, after
+        return stop, None
     weight = np.sqrt((1.0 - window.shrink) / window.length)
+    pivots, x = _updates(coming, leaving, weight, whiten)
+    drift = variance - (target + window.jitter)
+    drift *= window.shrink
+    own = x[2 * first :: 2] / weight
+    p = _precisions_of(precisions, x, pivots)[first:]
+    p *= drift
+    p += 1.0
+    own *= own
+    own *= drift
+    own /= p
+    steps = np.concatenate([[0.0], np.cumsum(np.log(np.abs(pivots)))])[2 * first : -1 : 2]
+    log_det = steps - 2.0 * np.log(whiten.diagonal()).sum() + np.log(p, out=p).sum(axis=1)
+    distance = (pivots[2 * first :: 2] - 1.0) / weight**2 - own.sum(axis=1)
+    return stop, SlidingCovariance(window, base, rows[:stop], first, drift, variance, log_det, distance)
+
+
+def _variances(window: Window, target: Array, coming: Array, leaving: Array) -> Array:
+    """Exact variances before each row (T, N)."""
+    variance = np.empty(coming.shape)
+    np.square(coming[:-1], out=variance[1:])
+    variance[1:] -= np.square(leaving[:-1])
+    variance[1:] /= window.length
+    variance[0] = target + window.jitter
+    return np.cumsum(variance, axis=0, out=variance)
+
+
+def _updates(coming: Array, leaving: Array, weight: float, whiten: Array) -> tuple[Array, Array]:
+    """Pivots (2 T,) of all updates, and each under the precision after those before it (2 T, N)."""
+    from scipy.linalg.blas import dtrmm
+
+    stop, n = coming.shape
     pairs = np.empty((stop, 2, n))
     np.multiply(coming, weight, out=pairs[:, 0])
     np.multiply(leaving, weight, out=pairs[:, 1])
-    white = pairs.reshape(2 * stop, n) @ whiten.T
+    white = dtrmm(1.0, whiten, pairs.reshape(2 * stop, n).T, lower=1, overwrite_b=1).T
     gram = white @ white.T
-    gram.flat[:: 2 * stop + 1] += np.tile([1.0, -1.0], stop)
-    lower, pivots = signed_factors(gram)
-    x = solve_lower(lower, white) @ whiten  # update k under the precision after the updates before it
-    own_x = x[2 * first :: 2] / weight
+    diagonal = gram.reshape(-1)[:: 2 * stop + 1]
+    diagonal[::2] += 1.0
+    diagonal[1::2] -= 1.0
+    pivots, solved = eliminate(gram, white)
+    return pivots, dtrmm(1.0, whiten, solved.T, lower=1, trans_a=1, overwrite_b=1).T
+
+
+def _precisions_of(start: Array, x: Array, pivots: Array) -> Array:
+    """diag P before each step (T, N); x (2 T, N) is used up."""
     x *= x
-    x /= pivots[:, None]
-    p = np.empty((stop, n))  # diag P
-    p[0] = precisions
-    np.subtract(-x[0:-2:2], x[1:-2:2], out=p[1:])
-    p = np.cumsum(p, axis=0, out=p)[first:]
-    drift = window.shrink * moved[first:]
-    p *= drift
-    p += 1.0
-    own_x *= own_x
-    own_x *= drift
-    own_x /= p
-    steps = np.concatenate([[0.0], np.cumsum(np.log(np.abs(pivots)))])[2 * first : -1 : 2]
-    log_det = 2.0 * np.log(root.diagonal()).sum() + steps + np.log(p, out=p).sum(axis=1)
-    own = (pivots[2 * first :: 2] - 1.0) / weight**2 - own_x.sum(axis=1)
-    variance = moved[first:] + (target + window.jitter)
-    return stop, SlidingCovariance(window, base, rows[:stop], first, drift, variance, log_det, own), after
+    x /= -pivots[:, None]
+    p = np.empty((len(pivots) // 2, len(start)))
+    p[0] = start
+    np.add(x[0:-2:2], x[1:-2:2], out=p[1:])
+    return np.cumsum(p, axis=0, out=p)
 
 
-def _stop(window: Window, moved: Array, target: Array, precisions: Array) -> int:
-    """First row whose target has moved too far; a target that shrinks lets the precision of its sensor grow."""
-    now = np.maximum(target + moved, window.jitter)
-    far = (np.abs(moved) * np.maximum(1.0, target / now)) @ precisions
-    beyond = np.flatnonzero(window.shrink * far > window.tolerance * len(target))
-    return int(beyond[0]) if len(beyond) else len(moved)
+def _stop(window: Window, variance: Array, precisions: Array) -> int:
+    """First row whose target has moved too far; a target that shrinks lets the precision of its sensor grow.
+
+    A variance that is q times that of the start counts as a move by max(q, 1 / q) - 1.
+    """
+    start = variance[0]
+    grown = variance / start
+    np.maximum(grown, TINY, out=grown)
+    np.maximum(grown, 1.0 / grown, out=grown)
+    weight = window.shrink * start * precisions
+    beyond = np.flatnonzero(grown @ weight > window.tolerance * len(start) + weight.sum())
+    return int(beyond[0]) if len(beyond) else len(variance)

@@ -24,20 +24,19 @@ from jointset.covariance import Covariance
 from jointset.errors import require
 
 BLOCK = 32
-ROW_SCALES = 2.0 ** (-30.0 * np.arange(BLOCK))  # exact in floating point
+ROW_SCALES = 2.0 ** (-28.0 * np.arange(BLOCK))  # exact in floating point
+NOT_DEFINITE = "a moving covariance is not positive definite: raise its jitter, or drop duplicate sensors"
 
 
 @dataclass(frozen=True)
 class UpdatedCovariance:
-    """Covariances of T steps as updates (K, N) of one base; `signs` (K,) are 1 or -1, `active` (T,) and `scale` (T,).
+    """Covariances of T steps as updates (K, N) of one base, each with sign 1; `active` (T,) and `scale` (T,).
 
-    Every prefix of the updates must leave the matrix positive definite. Update active_t, the first that does not count
-    at step t, is weight_t times the residual of that step.
+    Update active_t, the first that does not count at step t, is weight_t times the residual of that step.
     """
 
     base: Array
     updates: Array
-    signs: Array
     active: Array
     scale: Array
     weight: Array
@@ -54,12 +53,10 @@ class UpdatedCovariance:
     def _factors(self) -> tuple[Array, Array]:
         """L (K, K), unit lower triangular, and d (K,)."""
         gram = self._white.T @ self._white
-        gram[np.diag_indices_from(gram)] += self.signs
-        if (self.signs > 0).all():
-            root = np.linalg.cholesky(gram)
-            pivots = root.diagonal()
-            return root / pivots, pivots**2
-        return signed_factors(gram)
+        gram[np.diag_indices_from(gram)] += 1.0
+        root = np.linalg.cholesky(gram)
+        pivots = root.diagonal()
+        return root / pivots, pivots**2
 
     @cached_property
     def _chosen(self) -> Array:
@@ -99,8 +96,6 @@ class UpdatedCovariance:
         grown = np.empty((len(self.updates) + 1, self.updates.shape[1]))
         grown[0] = self.base.diagonal()
         np.square(self.updates, out=grown[1:])
-        if (self.signs < 0).any():
-            grown[1:] *= self.signs[:, None]
         np.cumsum(grown, axis=0, out=grown)
         return self.scale[:, None] * grown[self._active]
 
@@ -117,7 +112,7 @@ class UpdatedCovariance:
     def matrix(self, t: int) -> Array:
         """The covariance (N, N) of one step."""
         used = self.updates[: self.active[t]]
-        return self.scale[t] * (self.base + (used.T * self.signs[: self.active[t]]) @ used)
+        return self.scale[t] * (self.base + used.T @ used)
 
 
 def factor(matrix: Array) -> Array:
@@ -125,15 +120,15 @@ def factor(matrix: Array) -> Array:
     from scipy.linalg.lapack import dpotrf  # here, so that importing jointset stays fast
 
     root, failed = dpotrf(matrix if matrix.flags.f_contiguous else matrix.T, lower=1, clean=1)
-    require(failed == 0, "a moving covariance is not positive definite: raise its jitter, or drop duplicate sensors")
+    require(failed == 0, NOT_DEFINITE)
     return root
 
 
-def add_gram(moment: Array, rows: Array, weight: float) -> Array:
-    """moment + weight rows'rows in the lower triangle, in the order of Fortran."""
+def add_gram(moment: Array, rows: Array, weight: float) -> None:
+    """Add weight rows'rows to the lower triangle of `moment`, which is in the order of Fortran."""
     from scipy.linalg.blas import dsyrk
 
-    return dsyrk(weight, np.ascontiguousarray(rows).T, 1.0, moment, lower=1)
+    dsyrk(weight, np.ascontiguousarray(rows).T, 1.0, moment, lower=1, overwrite_c=1)
 
 
 def solve_lower(lower: Array, right: Array) -> Array:
@@ -145,51 +140,61 @@ def solve_lower(lower: Array, right: Array) -> Array:
     return dtrsm(1.0, lower, right, lower=1)
 
 
-def inverse_factor(lower: Array, leaf: int = 64) -> Array:
-    """Inverse of a lower triangular matrix by halves: most of the work is matrix products."""
+def inverse_root(matrix: Array, leaf: int = 64) -> Array:
+    """R^-1 for a matrix R R', R lower triangular, of which the lower triangle is read; in the order of Fortran.
+
+    By halves, so that most of the work is matrix products.
+    """
+    from scipy.linalg.blas import dsyrk, dtrmm
     from scipy.linalg.lapack import dtrtri
 
-    size = len(lower)
+    size = len(matrix)
     if size <= leaf:
-        return dtrtri(lower, lower=1)[0]
+        return dtrtri(factor(np.asfortranarray(matrix)), lower=1, overwrite_c=1)[0]
     half = size // 2
-    first, second = inverse_factor(lower[:half, :half]), inverse_factor(lower[half:, half:])
-    out = np.zeros((size, size))
-    out[:half, :half], out[half:, half:] = first, second
-    out[half:, :half] = second @ (lower[half:, :half] @ -first)
+    out = np.zeros((size, size), order="F")
+    first = out[:half, :half] = inverse_root(matrix[:half, :half], leaf)
+    corner = dtrmm(1.0, first, matrix[half:, :half], side=1, lower=1, trans_a=1)  # R of the rows of the second half
+    rest = dsyrk(-1.0, corner, 1.0, matrix[half:, half:], lower=1)
+    second = out[half:, half:] = inverse_root(rest, leaf)
+    corner = dtrmm(-1.0, first, corner, side=1, lower=1, overwrite_b=1)
+    out[half:, :half] = dtrmm(1.0, second, corner, lower=1, overwrite_b=1)
     return out
 
 
-def signed_factors(gram: Array) -> tuple[Array, Array]:
-    """M = L D L' without pivoting, which keeps the leading parts; D has the signs of the updates."""
-    size = len(gram)
-    L, d, rest = np.zeros((size, size)), np.empty(size), gram.copy()
-    for start in range(0, size, BLOCK):
-        here, below = slice(start, start + BLOCK), slice(start + BLOCK, size)
-        L[here, here], d[here] = _small_factors(rest[here, here])
-        if start + BLOCK < size:
-            scaled = solve_lower(L[here, here], rest[here, below])  # D L21'
-            L[below, here] = scaled.T / d[here]
-            rest[below, below] -= L[below, here] @ scaled
-    return L, d
+def eliminate(gram: Array, right: Array) -> tuple[Array, Array]:
+    """d (K,) and L^-1 right (K, N) for a symmetric M = L D L', without pivoting.
+
+    A block of rows at a time, in order, so that nothing depends on the rows that follow.
+    """
+    from scipy.linalg.blas import dtrsm
+
+    rest, pivots, solved = np.hstack([gram, right]), [], []
+    while left := len(rest):
+        unit, d = _leading_factors(rest[:BLOCK, : min(BLOCK, left)])
+        size = len(d)
+        columns = np.ascontiguousarray(rest[:size, size:]).T
+        upper = dtrsm(1.0, unit, columns, side=1, diag=1, overwrite_b=1).T  # D L', and L^-1 right
+        pivots.append(d)
+        solved.append(upper[:, left - size :])
+        rest = rest[size:, size:] - (upper[:, : left - size] / d[:, None]).T @ upper
+    return np.concatenate(pivots), np.concatenate(solved)
 
 
-def _small_factors(gram: Array) -> tuple[Array, Array]:
-    """L and D of a block by LAPACK's LU, which takes its pivots in order when every row is far smaller than the last.
+def _leading_factors(gram: Array) -> tuple[Array, Array]:
+    """L' (above its diagonal of ones) and d by LAPACK's LU, in order as each row is made far smaller than the last.
 
-    The factors 2^-30, 2^-60, .. of the rows are taken out again without rounding.
+    The factors 2^-28, 2^-56, .. of the rows are taken out again without rounding. Where a row is so large that the
+    order does not hold, L' and d of the first row.
     """
     from scipy.linalg.lapack import dgetrf
 
     size = len(gram)
-    places = np.arange(size)
-    scale = ROW_SCALES[:size, None]
-    upper, order, failed = dgetrf(gram * scale)
-    require(
-        failed == 0 and bool((order == places).all()),
-        "a moving covariance is not positive definite: raise its jitter, or drop duplicate sensors",
-    )
-    upper /= scale  # D L' above, and the rest of the LU below
+    scale = ROW_SCALES[:size]
+    upper, order, failed = dgetrf(gram * scale[:, None])
+    if failed or (order != np.arange(size)).any():
+        require(gram[0, 0] != 0.0, NOT_DEFINITE)
+        return np.ones((1, 1)), gram[0, :1].copy()
     pivots = upper.diagonal().copy()
     upper /= pivots[:, None]
-    return np.where(places[:, None] >= places, upper.T, 0.0), pivots
+    return upper, pivots / scale
