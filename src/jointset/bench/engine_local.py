@@ -69,9 +69,6 @@ def run_local(tasks: Sequence[Task], jobs: int = 1) -> Iterator[Done]:
     workers: list[Worker] = []
     try:
         while waiting or any(worker.task for worker in workers):
-            for worker in workers:
-                if worker.task is None and waiting:
-                    worker.give(_next(waiting, worker, workers))
             while waiting and len(workers) < jobs:
                 workers.append(Worker(context))
                 workers[-1].give(_next(waiting, workers[-1], workers))
@@ -88,7 +85,12 @@ def run_local(tasks: Sequence[Task], jobs: int = 1) -> Iterator[Done]:
                         waiting.insert(0, task)
                         continue
                     done = failure(task, f"{TRIES} worker processes died of it: is there enough memory?")
+                elif waiting:  # before the rows are written: a worker does not wait for that
+                    worker.give(_next(waiting, worker, workers))
                 yield done
+            for worker in workers:  # those that had nothing to do until a task came back
+                if worker.task is None and waiting:
+                    worker.give(_next(waiting, worker, workers))
     finally:
         for worker in workers:
             worker.stop()
