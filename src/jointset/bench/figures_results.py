@@ -169,7 +169,15 @@ def _draw_cell(ax: Any, cell: str, members: list[Point], target: float, size: st
         words = ", ".join(f"{point.at.label} {point.size.value:.2f} @ {point.joint.value:.2f}" for point in far)
         lines = textwrap.fill(f"off the left (size @ coverage): {words}", 62)
         ax.text(0.01, 0.01, lines, transform=ax.transAxes, fontsize=8, color=MISS, va="bottom")
+        _make_room_below(ax, 0.03 + 0.045 * (1 + lines.count("\n")))
     return near
+
+
+def _make_room_below(ax: Any, share: float) -> None:
+    """Lower the bottom of an axis so that this share of its height is free of points."""
+    scale = ax.yaxis.get_transform()
+    low, high = scale.transform(np.array(ax.get_ylim()))
+    ax.set_ylim(bottom=float(scale.inverted().transform(low - (high - low) * share / (1.0 - share))))
 
 
 def _widen(ax: Any, values: list[float], factor: float = 1.25) -> None:
