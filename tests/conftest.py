@@ -1,6 +1,7 @@
 """Shared fixtures. Real data is looked for in $JOINTSET_DATA, else beside the checkout; tests skip without it."""
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -36,3 +37,10 @@ def peer():
             return dict(stored)
 
     return load
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interruptible():
+    """Processes started by tests can be stopped by Ctrl-C, also where the tests run in the background of a shell."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -33,6 +33,7 @@ def test_warm_up_sweep_equals_calibrating_with_each_warm_up(blocks, score, gaps)
         assert found.radius[i] == pytest.approx(run.radius[0]) and found.joint[i] == pytest.approx(run.joint)
         assert found.width[i] == pytest.approx(run.width.mean())
         assert found.width_full[i] == pytest.approx(run.width_full.mean())
+        assert found.log_volume[i] == pytest.approx(run.log_volume.mean())
     assert predictor.filter_state is before.filter_state and predictor.calibration is before.calibration
 
 

@@ -199,8 +199,7 @@ def test_footnotes_on_what_the_paper_got_wrong(folder):
     assert any("Hadamard" in note for note in table_of(folder, "log-volume-text", paper=True).notes)
     assert any("0.338" in note for note in table_of(folder, "contraction", paper=True).notes)
     widths = [table for table in tables(folder, paper=True) if any(c.name == "width" for c in table.columns)]
-    swept = ("rank", "warmup")
-    assert all(any("log-vol" in c.name for c in table.columns) for table in widths if table.name not in swept)
+    assert all(any("log-vol" in c.name for c in table.columns) for table in widths)
 
 
 # ---------------------------------------------------------------------- audits

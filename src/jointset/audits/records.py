@@ -164,6 +164,7 @@ def warmup(subject: Subject) -> Record:
         "joint": listed(found.joint),
         "width": listed(found.width),
         "width_full": listed(found.width_full),
+        "log_volume": listed(found.log_volume),
         "radius": listed(found.radius),
         "curve": curve(found.settings, found.width_full, "full width over the warm-up t0"),
         "verdict": verdicts.warmup(listed(found.settings), listed(found.width_full), subject.predictor.warmup),
@@ -171,7 +172,7 @@ def warmup(subject: Subject) -> Record:
 
 
 def rank(subject: Subject) -> Record:
-    """Widths and coverage over the rank of the learned covariance; trains a filter for each."""
+    """Sizes and coverage over the rank of the learned covariance; trains a filter for each."""
     from jointset.audits.sweeps import rank_sweep
 
     cell = subject.fitted_on
@@ -183,13 +184,14 @@ def rank(subject: Subject) -> Record:
             subject.progress(f"rank {r} trained")
 
     found = rank_sweep(subject.method, cell, subject.alpha, subject.seed, training=subject.training, progress=trained)
-    best = int(found.width_full.argmin())
+    settings, widths, volumes = (listed(x) for x in (found.settings, found.width_full, found.log_volume))
     return {
-        "value": int(found.settings[best]),
-        "rank": listed(found.settings),
+        "value": int(found.settings[int(found.log_volume.argmin())]),
+        "rank": settings,
         "joint": listed(found.joint),
         "width": listed(found.width),
-        "width_full": listed(found.width_full),
-        "curve": curve(found.settings, found.width_full, "full width over the rank"),
-        "verdict": verdicts.rank(listed(found.settings), listed(found.width_full)),
+        "width_full": widths,
+        "log_volume": volumes,
+        "curve": curve(found.settings, found.log_volume, "log-volume a sensor over the rank"),
+        "verdict": verdicts.rank(settings, widths, volumes),
     }

@@ -23,12 +23,13 @@ RANKS = (0, 1, 2, 4, 8, 16)
 
 
 class Sweep(NamedTuple):
-    """Width and coverage on later rows for every setting."""
+    """Sizes and coverage on later rows for every setting."""
 
     settings: Array
     joint: Array
     width: Array
     width_full: Array
+    log_volume: Array
     radius: Array
 
 
@@ -56,13 +57,14 @@ def warmup_sweep(predictor: Any, calibration: Panel, test: Panel, warmups: Seque
     return Sweep(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
-def _at_radius(score: Any, run: Run, radius: float) -> tuple[float, float, float]:
-    """Coverage, width and full width of a run with another radius: sizes are linear in its root or in itself."""
+def _at_radius(score: Any, run: Run, radius: float) -> tuple[float, ...]:
+    """Coverage, widths and log-volume of a run with another radius: widths are linear in its root or in itself."""
     seen = ~np.isnan(run.score)
     ratio = radius / run.radius
     ratio = np.sqrt(ratio) if isinstance(score, Mahalanobis) else ratio
     joint = float((run.score[seen] <= radius).mean())
-    return joint, float(np.mean(run.width * ratio)), float(np.mean(run.width_full * ratio))
+    volume = float(np.mean(run.log_volume + np.log(ratio)))
+    return joint, float(np.mean(run.width * ratio)), float(np.mean(run.width_full * ratio)), volume
 
 
 def rank_sweep(
@@ -82,8 +84,8 @@ def rank_sweep(
     for rank in ranks:
         predictor = fitted_row(method, cell, alpha, seed, training={**(training or {}), "rank": rank})
         run = predictor.run(cell.test, regions=False)
-        sizes = run.joint, float(np.mean(run.width)), float(np.mean(run.width_full))
-        rows.append((rank, *sizes, float(run.radius[0])))
+        sizes = (float(np.mean(size)) for size in (run.width, run.width_full, run.log_volume))
+        rows.append((rank, run.joint, *sizes, float(run.radius[0])))
         if progress is not None:
             progress(rank)
     return Sweep(*(np.array(column) for column in zip(*rows, strict=True)))

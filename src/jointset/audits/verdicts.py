@@ -194,9 +194,13 @@ def warmup(settings: Sequence[int], widths: Sequence[float], used: int) -> str:
     return f"{told}: {used} is {'enough' if moves <= SETTLED else 'too short'}"
 
 
-def rank(settings: Sequence[float], widths: Sequence[float]) -> str:
-    """From which rank the width no longer falls."""
-    best = min(widths)
-    enough = next(r for r, w in zip(settings, widths, strict=True) if w <= 1.02 * best)
-    gain = 1.0 - best / widths[0]
-    return f"rank {enough} is enough: {100 * gain:.0f} % narrower than rank {settings[0]}, within 2 % of the best"
+def rank(settings: Sequence[float], widths: Sequence[float], volumes: Sequence[float]) -> str:
+    """From which rank the volume no longer falls; widths alone cannot tell, since a tilted set has wider bounds.
+
+    >>> rank([0, 1, 4], [2.9, 3.1, 3.7], [0.1, -0.2, -0.49])
+    'rank 4 is enough: 0.59 nats a sensor less volume than rank 0 (within 0.02 of the best), at width 3.70 against 2.90'
+    """
+    enough = next(i for i, volume in enumerate(volumes) if volume <= min(volumes) + 0.02)
+    gain = volumes[0] - volumes[enough]
+    told = f"{gain:.2f} nats a sensor less volume than rank {settings[0]} (within 0.02 of the best)"
+    return f"rank {settings[enough]} is enough: {told}, at width {widths[enough]:.2f} against {widths[0]:.2f}"

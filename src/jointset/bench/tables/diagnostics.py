@@ -219,8 +219,9 @@ def ranges_table(audits: Sequence[Audited], paper: bool) -> Table | None:
 def sweep_table(spec: Swept, audits: Sequence[Audited], paper: bool) -> Table | None:
     """A row for every setting; the paper's numbers are of the learned filter on METR-LA-20."""
     found = {(one.cell, one.filter): swept(one, spec) for one in audits}
-    rows = [
-        (*place, f"{setting:g}", *_swept(spec, place, f"{setting:g}", numbers, paper))
+    volumes = {(one.cell, one.filter): _volumes(one, spec) for one in audits}
+    rows: list[tuple[Entry, ...]] = [
+        (*place, f"{setting:g}", *_swept(spec, place, f"{setting:g}", numbers, paper), volumes[place].get(setting))
         for place, settings in found.items()
         for setting, numbers in settings.items()
     ]
@@ -230,10 +231,11 @@ def sweep_table(spec: Swept, audits: Sequence[Audited], paper: bool) -> Table | 
                 setting for (name, filter_), s in found.items() if name == cell and "gnf" in filter_ for setting in s
             }
             gone = [place for place in printed_places(spec.name, cell) if float(place) not in done]
-            rows += [(cell, "gnf", place, *_swept(spec, (cell, "gnf"), place, None, paper)) for place in gone]
+            rows += [(cell, "gnf", place, *_swept(spec, (cell, "gnf"), place, None, paper), None) for place in gone]
     if not rows:
         return None
     names = ("width", "paper width", "diff %", "joint", "paper joint") if paper else ("width", "joint")
+    names = (*names, "log-vol")
     labels = ("cell", "filter", spec.setting)
     notes = [f"Paper: {where(spec.name)}."] if paper else []
     for one in audits:
@@ -251,6 +253,13 @@ def swept(one: Audited, spec: Swept) -> dict[float, tuple[float, float]]:
     if spec.name == "warmup":
         settings = [0.0 if setting == 1 else setting for setting in settings]
     return {s: (w, j) for s, w, j in zip(settings, widths, joints, strict=False)}
+
+
+def _volumes(one: Audited, spec: Swept) -> dict[float, Entry]:
+    """Log-volume by setting, where an audit holds it."""
+    return {
+        s: Number(v, None, 3) for s, v in zip(swept(one, spec), one.series(f"{spec.name}.log_volume"), strict=False)
+    }
 
 
 def _swept(
