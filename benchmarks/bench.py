@@ -219,6 +219,27 @@ def bench(folder: str, *options: str) -> float:
     return time.perf_counter() - start
 
 
+def ceiling() -> float:
+    """How much faster two copies of the same single-threaded work go side by side than one after the other."""
+    code = "import bench; bench.seven_rows_quietly()"
+    folder = os.path.dirname(os.path.abspath(__file__))
+
+    def copies(count: int) -> float:
+        start = time.perf_counter()
+        running = [subprocess.Popen([sys.executable, "-c", code], cwd=folder) for _ in range(count)]
+        assert all(process.wait() == 0 for process in running)
+        return time.perf_counter() - start
+
+    alone, together = (min(times) for times in zip(*((copies(1), copies(2)) for _ in range(2)), strict=True))
+    return 2 * alone / together
+
+
+def seven_rows_quietly() -> None:
+    one = cell("metr-la-20", "table", 0)
+    for name in SEVEN * 4:
+        run_row(name, one)
+
+
 def commands(folder: str) -> None:
     """All rows with one job and with two, in turn, best of two: the cores are shared with others."""
     options = ["--cells", "metr-la-20", "--protocol", "table", "--methods", NON_LEARNED, "--seeds", "10", "--jobs"]
@@ -227,6 +248,7 @@ def commands(folder: str) -> None:
     rows = [
         ("1 job", f"{one:.1f} s", ""),
         ("2 jobs", f"{two:.1f} s (wanted: at most 120 s)", f"{one / two:.2f}x as fast (wanted: 1.7x)"),
+        ("two copies of such work at once, no engine", "", f"{ceiling():.2f}x: the most these cores give"),
     ]
     title = (
         "jointset bench: all non-learned rows of METR-LA-20, protocol table, 10 seeds, start of the workers included"
