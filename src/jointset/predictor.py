@@ -111,21 +111,27 @@ class JointPredictor:
     def calibrate(self, panel: Panel) -> JointPredictor:
         """Score a panel from a fresh filter state and set the radius; the state is then carried on."""
         values = self._values_of(panel)
-        laws = self._laws(values, self.filter.start())
-        parts = [(self.score.score(law, rows), after) for law, rows, after in laws]
+        parts = [(self._scores_of(law, rows), after) for law, rows, after in self._laws(values, self.filter.start())]
         scores = np.concatenate([part for part, _ in parts])[self.warmup - 1 :]
-        scores = scores[~np.isnan(scores)]  # rows without any reading
-        needed = minimum_scores(self.alpha)
-        require(
-            len(scores) >= needed,
-            f"{len(scores)} calibration scores (of {len(values)} rows, warm-up {self.warmup}) are too few for "
-            f"alpha={self.alpha}: at least {needed} are needed; calibrate on more rows, or choose a larger alpha",
-        )
+        scores = scores[~np.isnan(scores.reshape(len(scores), -1)).any(axis=1)]  # not those of rows without readings
+        self._require_enough(len(scores), f"(of {len(values)} rows, warm-up {self.warmup})")
         self.calibration_state, self.calibration_scores = self.calibration.start(scores), scores
         self.watch = self._start_watch()
         self.filter_state, self._pending = parts[-1][1], None
         self._saw(panel)
         return self
+
+    def _scores_of(self, law: Any, rows: Array) -> Array:
+        """Scores of calibration rows (T,), or (T, K) where a set has K radii."""
+        return self.score.score(law, rows)
+
+    def _require_enough(self, found: int, of: str) -> None:
+        needed = minimum_scores(self.alpha)
+        require(
+            found >= needed,
+            f"{found} calibration scores {of} are too few for alpha={self.alpha}: at least {needed} are needed; "
+            "calibrate on more rows, or choose a larger alpha",
+        )
 
     # ------------------------------------------------------------------ one step at a time
 

@@ -116,24 +116,16 @@ class ComponentPredictor(RowPredictor):
         self.calibration = replace(self.calibration, shares=self.filter.shape.shares)
         return self
 
-    def calibrate(self, panel: Panel) -> ComponentPredictor:
-        """Score a panel from a fresh state and keep the scores of every component."""
-        values = self._values_of(panel)
-        self._times = None
-        parts = [(law.scores(rows), after) for law, rows, after in self._laws(values, self.filter.start())]
-        scores = np.concatenate([part for part, _ in parts])[self.warmup - 1 :]
-        scores = scores[~np.isnan(scores).any(axis=1)]
+    def _scores_of(self, law: Any, rows: Array) -> Array:
+        return law.scores(rows)
+
+    def _require_enough(self, found: int, of: str) -> None:
         needed, k = self.calibration.needed, len(self.calibration.shares)
         require(
-            len(scores) >= needed,
-            f"{self.filter.name}: {len(scores)} calibration scores (of {len(values)} rows, warm-up {self.warmup}) are "
-            f"too few for alpha={self.alpha} shared by {k} components: at least {needed} are needed",
+            found >= needed,
+            f"{self.filter.name}: {found} calibration scores {of} are too few for alpha={self.alpha} shared by {k} "
+            f"components: at least {needed} are needed",
         )
-        self.calibration_state, self.calibration_scores = self.calibration.start(scores), scores
-        self.watch = self._start_watch()
-        self.filter_state, self._pending = parts[-1][1], None
-        self._saw(panel)
-        return self
 
     def predict(self) -> Any:
         """The region for the next reading."""
