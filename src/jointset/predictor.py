@@ -113,7 +113,8 @@ class JointPredictor:
         values = self._values_of(panel)
         parts = [(self._scores_of(law, rows), after) for law, rows, after in self._laws(values, self.filter.start())]
         scores = np.concatenate([part for part, _ in parts])[self.warmup - 1 :]
-        scores = scores[~np.isnan(scores.reshape(len(scores), -1)).any(axis=1)]  # not those of rows without readings
+        missing = np.isnan(scores).any(axis=tuple(range(1, scores.ndim)))  # rows without any reading
+        scores = scores[~missing]
         self._require_enough(len(scores), f"(of {len(values)} rows, warm-up {self.warmup})")
         self.calibration_state, self.calibration_scores = self.calibration.start(scores), scores
         self.watch = self._start_watch()
