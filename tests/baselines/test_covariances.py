@@ -71,7 +71,7 @@ def rolling_literal(residuals, window=60):
     )
 
 
-@pytest.mark.parametrize("tolerance", [0.1, 0.02])
+@pytest.mark.parametrize("tolerance", [0.2, 0.05])
 def test_rolling_follows_its_moving_target(residuals, tolerance):
     """Through an outage too: variances are exact, log-determinants and scores of second order in the tolerance."""
     shape = Rolling(window=60, jitter=0.0, refresh=40, tolerance=tolerance).fit(pilot(residuals[:400]))
@@ -82,7 +82,7 @@ def test_rolling_follows_its_moving_target(residuals, tolerance):
     np.testing.assert_allclose(law.variance, variances, rtol=1e-8)
     assert np.abs(law.log_det - log_dets).max() / 12 < tolerance**2
     gaps = np.abs(law.mahalanobis(E)[whole] / scores[whole] - 1)
-    assert np.median(gaps) < tolerance**2 and np.quantile(gaps, 0.99) < 0.5 * tolerance
+    assert np.median(gaps) < 0.1 * tolerance**2 and np.quantile(gaps, 0.99) < 0.1 * tolerance
     for t in (3, 110, 127, 300):  # one step on its own has the very numbers of the run
         assert law[t].log_det == pytest.approx(law.log_det[t], abs=1e-9)
         assert law[t].mahalanobis(E[t]) == pytest.approx(law.mahalanobis(E)[t], rel=1e-9)

@@ -11,7 +11,7 @@ import numpy as np
 from jointset.baselines.piecewise import Piece, PiecewiseLaw
 from jointset.baselines.residual_filter import Pilot
 from jointset.baselines.shrinkage import gram, positive_definite, second_moment, to_diagonal
-from jointset.baselines.sliding import Window, segment
+from jointset.baselines.sliding import Window, changes, segment
 from jointset.baselines.updates import UpdatedCovariance
 from jointset.contracts import Array
 from jointset.covariance import Covariance
@@ -140,8 +140,8 @@ class Rolling:
     """S_t = (1 - s) C_t + s diag C_t with C_t the second moment of the last `window` residuals, s = `shrink`.
 
     The window slides by one update and one downdate a step from an exact factorisation, one in `refresh` steps or
-    earlier; what the moving target s diag C_t adds is followed to first order, and a new factorisation made where it
-    moves by more than `tolerance` (`jointset.baselines.sliding`). `refresh=1` is the literal form. A row with a gap
+    earlier; what the moving target s diag C_t adds is followed closely, and a new factorisation made where it moves by
+    more than `tolerance` (`jointset.baselines.sliding`). `refresh=1` is the literal form. A row with a gap
     leaves the window as it is.
     """
 
@@ -149,7 +149,7 @@ class Rolling:
     shrink: float = 0.05
     jitter: float = 1e-9
     refresh: int = 64
-    tolerance: float = 0.1
+    tolerance: float = 0.2
     residuals: Array | None = None  # the last window of the pilot block, set by fit
 
     def __post_init__(self) -> None:
@@ -180,11 +180,12 @@ class Rolling:
         known = rows if complete.all() else rows[complete]
         early = np.concatenate([state.base, known[: self.window]])
         moment = np.asfortranarray(state.base.T @ state.base / self.window, dtype=float)
+        change, space = changes(window, state.base, rows, complete), np.zeros(moment.shape, order="F")
         pieces, base, start, seen = [], state.base, 0, 0  # row at which the segment starts, complete rows before it
         while max(start, held) < len(rows):
             here = slice(start, start + self.refresh)
             ahead, first = rows[here], max(held - start, 0)
-            count, covariance = segment(window, base, moment, ahead, complete[here], first)
+            count, covariance = segment(window, base, moment, ahead, change.of(here), first, space)
             if covariance is not None:
                 pieces.append(Piece(np.arange(start + first, start + count) - held, covariance))
             if count == len(ahead) < self.refresh:

@@ -5,10 +5,12 @@ Over a segment of steps C_t changes by one update and one downdate a step, which
 T_t be S_t with the target of the segment's start, S_t = T_t + diag(D_t). With P = T_t^-1, p = diag P, x = P e and
 w_i = D_i / (1 + D_i p_i)
 
-    log det S_t = log det T_t + sum_i log(1 + D_i p_i) + ...       e' S_t^-1 e = e'x - sum_i w_i x_i^2 + ...
+    log det S_t = log det T_t + sum_i log(1 + D_i p_i) + ...
+    e' S_t^-1 e = e'x - y'x + (y'P y - sum_i p_i y_i^2) - ...,   y_i = w_i x_i
 
-both exact when a single sensor moves; what is left out is of second order in the others. P and x come from the updates.
-A segment ends where mean_i |D_i| p_i passes a tolerance, so outages, which move all targets by a lot, start new ones.
+both exact when a single sensor moves. The determinant leaves out what is of second order in the others; the distance
+has their second-order term where the first is not small, and both are summed as if they went on as a geometric series.
+P and x come from the updates. A segment ends where mean_i |D_i| p_i passes a tolerance, so outages, which move all targets by a lot, start new ones.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from jointset.contracts import Array
 from jointset.covariance import Covariance
 
 TINY = 1e-12  # a variance can vanish but for rounding
+FAR = 0.02  # a first-order term beyond this share of the distance asks for the second
 
 
 class Window(NamedTuple):
@@ -42,7 +45,7 @@ class Window(NamedTuple):
 
 
 class Moved(Covariance):
-    """T + diag(D) with log-determinant and distances to first order in D, as in the head of the module."""
+    """T + diag(D) with log-determinant and distances as in the head of the module."""
 
     def __init__(self, start: Array, drift: Array) -> None:
         super().__init__(start + np.diag(drift))
@@ -58,11 +61,14 @@ class Moved(Covariance):
         return self.start.log_det + np.log1p(self.drift * self._precisions).sum()
 
     def distance(self, e: Array) -> Array:
-        """e'x - sum_i w_i x_i^2 (...) of residuals (..., N)."""
+        """Squared distance (...) of residuals (..., N)."""
         white = np.asarray(e) @ self.start.whitener.T
         x = white @ self.start.whitener
-        weight = self.drift / (1.0 + self.drift * self._precisions)
-        return np.einsum("...i,...i->...", white, white) - (weight * x**2).sum(-1)
+        y = self.drift / (1.0 + self.drift * self._precisions) * x
+        again = y @ self.start.whitener.T
+        twice = (again * again).sum(-1) - (self._precisions * y * y).sum(-1)
+        plain, once = (white * white).sum(-1), (y * x).sum(-1)
+        return np.asarray(plain - np.where(np.abs(once) > FAR * plain, _series(once, twice), once))
 
     def rescale(self, scale: Array) -> Covariance:
         """Covariance of scale * Y."""
@@ -114,53 +120,91 @@ class SlidingCovariance:
         return self.at(t).matrix
 
 
+class Changes(NamedTuple):
+    """What each of T rows does to the window: the row that comes, the one that leaves, and the variances before it."""
+
+    coming: Array
+    leaving: Array
+    variance: Array
+
+    def of(self, rows: slice) -> Changes:
+        """Those of some rows."""
+        return Changes(self.coming[rows], self.leaving[rows], self.variance[rows])
+
+
+def changes(window: Window, base: Array, rows: Array, complete: Array) -> Changes:
+    """Changes of the window `base` (length, N) by rows (T, N); those that are not `complete` (T,) leave it as it is."""
+    kept = np.concatenate([base, rows if complete.all() else rows[complete]])
+    squares = kept * kept
+    coming, leaving, variance = rows, kept[: len(rows)], np.empty(rows.shape)
+    variance[:1] = squares[: window.length].sum(axis=0)
+    if complete.all():
+        np.subtract(squares[window.length : -1], squares[: -window.length - 1], out=variance[1:])
+    else:
+        gap, oldest = ~complete[:, None], np.cumsum(complete) - complete
+        coming, leaving = np.where(gap, 0.0, rows), np.where(gap, 0.0, kept[oldest])
+        np.subtract(coming[:-1] ** 2, leaving[:-1] ** 2, out=variance[1:])
+    np.cumsum(variance, axis=0, out=variance)
+    variance /= window.length
+    variance += window.jitter
+    return Changes(coming, leaving, variance)
+
+
 def segment(
-    window: Window, base: Array, moment: Array, rows: Array, complete: Array, first: int
+    window: Window, base: Array, moment: Array, rows: Array, change: Changes, first: int, space: Array
 ) -> tuple[int, SlidingCovariance | None]:
     """How many of rows (j, N) after the window `base` form one segment, their covariances from row `first` on.
 
-    `complete` (j,) says which rows have no gap; the others leave the window as it is. `moment` (N, N) is the second
-    moment of the window, in its lower triangle and in the order of Fortran; it becomes that after the segment.
+    `moment` (N, N) is the second moment of the window, in its lower triangle and in the order of Fortran; it becomes
+    that after the segment. `space` (N, N), of the same order and zero above its diagonal, is written over.
     """
-    coming, leaving = rows, base[: len(rows)]  # a row comes, and the oldest one leaves
-    if not complete.all():
-        coming, leaving = np.where(complete[:, None], rows, 0.0), base[np.cumsum(complete) - complete]
-        leaving[~complete] = 0.0
     target = moment.diagonal().copy()
-    variance = _variances(window, target, coming, leaving)
-    whiten = inverse_root(window.matrix(moment, target))
+    whiten = inverse_root(window.matrix(moment, target), space)
     precisions = np.einsum("ki,ki->i", whiten, whiten)
-    stop = _stop(window, variance, precisions)
-    coming, leaving, variance = coming[:stop], leaving[:stop], variance[first:stop]
+    stop = _stop(window, change.variance, precisions)
+    coming, leaving, variance = change.of(slice(stop))
     add_gram(moment, coming, 1.0 / window.length)
     add_gram(moment, leaving, -1.0 / window.length)
     if stop <= first:
         return stop, None
     weight = np.sqrt((1.0 - window.shrink) / window.length)
     pivots, x = _updates(coming, leaving, weight, whiten)
-    drift = variance - (target + window.jitter)
+    drift = variance[first:] - variance[0]
     drift *= window.shrink
-    own = x[2 * first :: 2] / weight
     p = _precisions_of(precisions, x, pivots)[first:]
-    p *= drift
-    p += 1.0
-    own *= own
-    own *= drift
-    own /= p
+    grown = drift * p
+    grown += 1.0
+    own = x[2 * first :: 2] / weight
+    y = drift / grown
+    y *= own
+    plain, once = (pivots[2 * first :: 2] - 1.0) / weight**2, np.einsum("ti,ti->t", y, own)
+    distance = plain - once
+    far = np.flatnonzero(np.abs(once) > FAR * plain)
+    if len(far):
+        y, active = y[far], 2 * (first + far)
+        twice = _power(whiten, x, pivots, active, y) - np.einsum("ti,ti->t", p[far] * y, y)
+        distance[far] = plain[far] - _series(once[far], twice)
     steps = np.concatenate([[0.0], np.cumsum(np.log(np.abs(pivots)))])[2 * first : -1 : 2]
-    log_det = steps - 2.0 * np.log(whiten.diagonal()).sum() + np.log(p, out=p).sum(axis=1)
-    distance = (pivots[2 * first :: 2] - 1.0) / weight**2 - own.sum(axis=1)
-    return stop, SlidingCovariance(window, base, rows[:stop], first, drift, variance, log_det, distance)
+    log_det = steps - 2.0 * np.log(whiten.diagonal()).sum() + np.log(grown, out=grown).sum(axis=1)
+    return stop, SlidingCovariance(window, base, rows[:stop], first, drift, variance[first:], log_det, distance)
 
 
-def _variances(window: Window, target: Array, coming: Array, leaving: Array) -> Array:
-    """Exact variances before each row (T, N)."""
-    variance = np.empty(coming.shape)
-    np.square(coming[:-1], out=variance[1:])
-    variance[1:] -= np.square(leaving[:-1])
-    variance[1:] /= window.length
-    variance[0] = target + window.jitter
-    return np.cumsum(variance, axis=0, out=variance)
+def _power(whiten: Array, x: Array, pivots: Array, active: Array, y: Array) -> Array:
+    """y'P y (T,) for rows y (T, N), each under the precision after the first `active` (T,) of the updates."""
+    from scipy.linalg.blas import dtrmm
+
+    white = dtrmm(1.0, whiten, y.T, lower=1)
+    along = y @ x.T
+    along *= along
+    along /= pivots
+    along *= np.arange(len(x)) < active[:, None]
+    return np.asarray(np.einsum("it,it->t", white, white) - along.sum(axis=1))
+
+
+def _series(once: Array, twice: Array) -> Array:
+    """once - twice + ..., as a geometric series where its ratio is small."""
+    ratio = np.divide(twice, once, out=np.zeros_like(once), where=once != 0.0)
+    return np.where(np.abs(ratio) < 0.5, once / (1.0 + ratio), once - twice)
 
 
 def _updates(coming: Array, leaving: Array, weight: float, whiten: Array) -> tuple[Array, Array]:
@@ -169,9 +213,8 @@ def _updates(coming: Array, leaving: Array, weight: float, whiten: Array) -> tup
 
     stop, n = coming.shape
     pairs = np.empty((stop, 2, n))
-    np.multiply(coming, weight, out=pairs[:, 0])
-    np.multiply(leaving, weight, out=pairs[:, 1])
-    white = dtrmm(1.0, whiten, pairs.reshape(2 * stop, n).T, lower=1, overwrite_b=1).T
+    pairs[:, 0], pairs[:, 1] = coming, leaving
+    white = dtrmm(weight, whiten, pairs.reshape(2 * stop, n).T, lower=1, overwrite_b=1).T
     gram = white @ white.T
     diagonal = gram.reshape(-1)[:: 2 * stop + 1]
     diagonal[::2] += 1.0
@@ -181,12 +224,12 @@ def _updates(coming: Array, leaving: Array, weight: float, whiten: Array) -> tup
 
 
 def _precisions_of(start: Array, x: Array, pivots: Array) -> Array:
-    """diag P before each step (T, N); x (2 T, N) is used up."""
-    x *= x
-    x /= -pivots[:, None]
+    """diag P before each step (T, N), x (2 T, N) being the updates under the precisions before them."""
+    lost = x[:-2] * x[:-2]
+    lost /= -pivots[:-2, None]
     p = np.empty((len(pivots) // 2, len(start)))
     p[0] = start
-    np.add(x[0:-2:2], x[1:-2:2], out=p[1:])
+    np.add(lost[::2], lost[1::2], out=p[1:])
     return np.cumsum(p, axis=0, out=p)
 
 
@@ -197,7 +240,8 @@ def _stop(window: Window, variance: Array, precisions: Array) -> int:
     """
     start = variance[0]
     grown = variance / start
-    np.maximum(grown, TINY, out=grown)
+    np.abs(grown, out=grown)
+    grown += TINY
     np.maximum(grown, 1.0 / grown, out=grown)
     weight = window.shrink * start * precisions
     beyond = np.flatnonzero(grown @ weight > window.tolerance * len(start) + weight.sum())

@@ -23,8 +23,7 @@ from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.errors import require
 
-BLOCK = 32
-ROW_SCALES = 2.0 ** (-28.0 * np.arange(BLOCK))  # exact in floating point
+BLOCK = 48
 NOT_DEFINITE = "a moving covariance is not positive definite: raise its jitter, or drop duplicate sensors"
 
 
@@ -140,23 +139,25 @@ def solve_lower(lower: Array, right: Array) -> Array:
     return dtrsm(1.0, lower, right, lower=1)
 
 
-def inverse_root(matrix: Array, leaf: int = 64) -> Array:
+def inverse_root(matrix: Array, out: Array | None = None, leaf: int = 64) -> Array:
     """R^-1 for a matrix R R', R lower triangular, of which the lower triangle is read; in the order of Fortran.
 
-    By halves, so that most of the work is matrix products.
+    By halves, so that most of the work is matrix products. `out` may be given; only its lower triangle is written.
     """
     from scipy.linalg.blas import dsyrk, dtrmm
     from scipy.linalg.lapack import dtrtri
 
     size = len(matrix)
+    if out is None:
+        out = np.zeros((size, size), order="F")
     if size <= leaf:
-        return dtrtri(factor(np.asfortranarray(matrix)), lower=1, overwrite_c=1)[0]
+        out[...] = dtrtri(factor(np.asfortranarray(matrix)), lower=1, overwrite_c=1)[0]
+        return out
     half = size // 2
-    out = np.zeros((size, size), order="F")
-    first = out[:half, :half] = inverse_root(matrix[:half, :half], leaf)
+    first = np.asfortranarray(inverse_root(matrix[:half, :half], out[:half, :half], leaf))
     corner = dtrmm(1.0, first, matrix[half:, :half], side=1, lower=1, trans_a=1)  # R of the rows of the second half
     rest = dsyrk(-1.0, corner, 1.0, matrix[half:, half:], lower=1)
-    second = out[half:, half:] = inverse_root(rest, leaf)
+    second = inverse_root(rest, out[half:, half:], leaf)
     corner = dtrmm(-1.0, first, corner, side=1, lower=1, overwrite_b=1)
     out[half:, :half] = dtrmm(1.0, second, corner, lower=1, overwrite_b=1)
     return out
@@ -167,34 +168,35 @@ def eliminate(gram: Array, right: Array) -> tuple[Array, Array]:
 
     A block of rows at a time, in order, so that nothing depends on the rows that follow.
     """
-    from scipy.linalg.blas import dtrsm
+    from scipy.linalg.blas import dtrmm
 
-    rest, pivots, solved = np.hstack([gram, right]), [], []
-    while left := len(rest):
-        unit, d = _leading_factors(rest[:BLOCK, : min(BLOCK, left)])
+    pivots, solved = [], []
+    while left := len(gram):
+        inverse, d = _leading_factors(gram if left <= BLOCK else gram[:BLOCK, :BLOCK])
         size = len(d)
-        columns = np.ascontiguousarray(rest[:size, size:]).T
-        upper = dtrsm(1.0, unit, columns, side=1, diag=1, overwrite_b=1).T  # D L', and L^-1 right
         pivots.append(d)
-        solved.append(upper[:, left - size :])
-        rest = rest[size:, size:] - (upper[:, : left - size] / d[:, None]).T @ upper
+        solved.append(dtrmm(1.0, inverse, right[:size].T, side=1, diag=1).T)
+        upper = dtrmm(1.0, inverse, gram[size:, :size], side=1, diag=1)  # L D of the rows below
+        ratio = upper / d
+        gram = gram[size:, size:] - ratio @ upper.T
+        right = right[size:] - ratio @ solved[-1]
     return np.concatenate(pivots), np.concatenate(solved)
 
 
 def _leading_factors(gram: Array) -> tuple[Array, Array]:
-    """L' (above its diagonal of ones) and d by LAPACK's LU, in order as each row is made far smaller than the last.
+    """L'^-1 (above its diagonal of ones) and d by LAPACK's LU, in order as each row is made smaller than the last.
 
-    The factors 2^-28, 2^-56, .. of the rows are taken out again without rounding. Where a row is so large that the
-    order does not hold, L' and d of the first row.
+    The factors 2^-20, 2^-40, .. of the rows are taken out again without rounding. Where a row is so large that the
+    order does not hold, the answer is for the first half of the rows, with factors further apart.
     """
-    from scipy.linalg.lapack import dgetrf
+    from scipy.linalg.lapack import dgetrf, dtrtri
 
     size = len(gram)
-    scale = ROW_SCALES[:size]
+    scale = np.ldexp(1.0, -(960 // max(size, BLOCK // 2)) * np.arange(size))
     upper, order, failed = dgetrf(gram * scale[:, None])
     if failed or (order != np.arange(size)).any():
-        require(gram[0, 0] != 0.0, NOT_DEFINITE)
-        return np.ones((1, 1)), gram[0, :1].copy()
+        require(size > 1, NOT_DEFINITE)
+        return _leading_factors(gram[: size // 2, : size // 2])
     pivots = upper.diagonal().copy()
     upper /= pivots[:, None]
-    return upper, pivots / scale
+    return dtrtri(upper, unitdiag=1, overwrite_c=1)[0], pivots / scale
