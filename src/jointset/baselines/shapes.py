@@ -148,7 +148,7 @@ class Rolling:
     window: int = 288
     shrink: float = 0.05
     jitter: float = 1e-9
-    refresh: int = 64
+    refresh: int = 72
     tolerance: float = 0.2
     residuals: Array | None = None  # the last window of the pilot block, set by fit
 

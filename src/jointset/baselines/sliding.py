@@ -10,7 +10,8 @@ w_i = D_i / (1 + D_i p_i)
 
 both exact when a single sensor moves. The determinant leaves out what is of second order in the others; the distance
 has their second-order term where the first is not small, and both are summed as if they went on as a geometric series.
-P and x come from the updates. A segment ends where mean_i |D_i| p_i passes a tolerance, so outages, which move all targets by a lot, start new ones.
+P and x come from the updates. A segment ends where mean_i |D_i| p_i passes a tolerance, so outages, which move all
+targets by a lot, start new ones.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from jointset.contracts import Array
 from jointset.covariance import Covariance
 
 TINY = 1e-12  # a variance can vanish but for rounding
-FAR = 0.02  # a first-order term beyond this share of the distance asks for the second
+FAR = 0.03  # a first-order term beyond this share of the distance asks for the second
 
 
 class Window(NamedTuple):
