@@ -100,7 +100,7 @@ def published_row(name: Name, *, wrap: Any = None, **options: Any) -> Any:
 
 
 def _published(method: str) -> Any:
-    from jointset.baselines import published  # here: scikit-learn is slow to import
+    from jointset.baselines import published  # here, as most methods do not need it
 
     return getattr(published, PUBLISHED[method][0])
 

@@ -36,7 +36,7 @@ NO_FIT = Fit(float("nan"), -1, -1, 0)
 
 def one_thread() -> AbstractContextManager[Any]:
     """Linear algebra on one thread while inside: on matrices of a few hundred rows more threads only wait."""
-    from threadpoolctl import threadpool_limits  # comes with scikit-learn
+    from threadpoolctl import threadpool_limits
 
     limits: AbstractContextManager[Any] = threadpool_limits(limits=1, user_api="blas")
     return limits

@@ -4,17 +4,18 @@ Weight of past pair i for a query x: mean over trees of c_i 1{same leaf} / (sum 
 of the pair in the bootstrap sample of the tree. A conditional quantile is the quantile of the past targets under these
 weights (Meinshausen, "Quantile regression forests", JMLR 2006).
 
-Trees are grown by scikit-learn (10 of depth 2) and kept as arrays of complete binary trees. Growing is the slow part:
-trees are grown anew every `refit` steps only, while the pairs in their leaves slide with every step, so each quantile
-is taken from the very scores a forest grown at that step would hold; a new pair has Poisson(1) copies in every tree.
+The trees (10 of depth 2, by least squares) are kept as arrays of complete binary trees. Growing is the slow part: trees
+are grown anew every `refit` steps only, while the pairs in their leaves slide with every step, so each quantile is
+taken from the very scores a forest grown at that step would hold; a new pair has Poisson(1) copies in every tree.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from jointset.baselines.published.splits import grown
 from jointset.baselines.published.windows import BINS, levels, shortest
 from jointset.contracts import Array
 from jointset.storage import storable
@@ -37,66 +38,58 @@ def grow(
     features: Array, targets: Array, trees: int, depth: int, seed: tuple[int, ...], ahead: int, block: int
 ) -> Forest:
     """Bagged regression trees on features (n, w) and targets (n,), ready to take in `ahead` more pairs."""
-    from sklearn.tree import DecisionTreeRegressor
-
     rng = np.random.default_rng(seed)
-    n, inner = len(targets), 2**depth - 1
-    feature, threshold = np.zeros((trees, inner), np.int32), np.full((trees, inner), np.inf)
-    drawn = [np.bincount(rng.integers(0, n, n), minlength=n) for _ in range(trees)]
+    n = len(targets)
+    drawn = np.stack([np.bincount(rng.integers(0, n, n), minlength=n) for _ in range(trees)], axis=1)
     later = rng.poisson(1.0, (ahead, trees))  # online bagging (Oza and Russell, 2001)
-    rows = features.astype(np.float32)
-    for b, counts in enumerate(drawn):
-        model = DecisionTreeRegressor(max_depth=depth, random_state=int(rng.integers(2**31 - 1)))
-        model.fit(rows, targets, sample_weight=counts, check_input=False)
-        feature[b], threshold[b] = _complete(model.tree_, inner)
-    return Forest(feature, threshold, np.concatenate([np.stack(drawn, axis=1), later]).astype(np.uint8), block)
-
-
-def _complete(tree: Any, inner: int) -> tuple[Array, Array]:
-    """A scikit-learn tree as a complete one: node p has children 2 p + 1 and 2 p + 2, below a leaf all keep left."""
-    feature, threshold = np.zeros(inner, np.int32), np.full(inner, np.inf)
-    nodes = {0: 0}  # our node to scikit-learn's
-    for place in range(inner):
-        node = nodes.get(place, -1)
-        if node < 0 or tree.children_left[node] < 0:
-            continue
-        feature[place], threshold[place] = tree.feature[node], tree.threshold[node]
-        nodes[2 * place + 1], nodes[2 * place + 2] = tree.children_left[node], tree.children_right[node]
-    return feature, threshold
+    feature, threshold = grown(features, targets, drawn, depth)
+    return Forest(feature, threshold, np.concatenate([drawn, later]).astype(np.uint8), block)
 
 
 def leaves(forest: Forest, features: Array) -> Array:
     """Number of the leaf (n, B) that every row of features (n, w) falls into."""
-    trees, inner = forest.feature.shape
-    rows = features.astype(np.float32)  # scikit-learn compares single-precision features with its thresholds
-    place = np.zeros((len(rows), trees), np.intp)
-    lines, every = np.arange(len(rows))[:, None], np.arange(trees)
-    for _ in range((inner + 1).bit_length() - 1):
-        right = rows[lines, forest.feature[every, place]] > forest.threshold[every, place]
-        place = 2 * place + 1 + right
-    return (place - inner).astype(np.uint8)
+    columns = np.ascontiguousarray(features.T)
+    right = columns[forest.feature] > forest.threshold[..., None]  # (B, 2^depth - 1, n)
+    place, first = np.zeros((len(right), len(features)), np.uint8), 0
+    while first < right.shape[1]:
+        turn = [right[:, first + node] & (place == node) for node in range(first + 1)]
+        place, first = 2 * place + np.logical_or.reduce(turn), 2 * first + 1
+    return place.T
 
 
 def weighted_quantiles(ordered: Array, weights: Array, q: Array) -> Array:
-    """Quantiles of ascending values (n,) under weights (n,) that may be zero; q = 0 and 1 are the extremes with weight.
+    """Quantiles of ascending values (n,) under weights (..., n), zero or not; q = 0 and 1 are the extremes with weight.
 
     Value i stands at the middle of its weight, (w_1 + .. + w_i) - w_i / 2, and quantiles between are interpolated.
 
     >>> weighted_quantiles(np.array([1.0, 2.0, 9.0]), np.array([0.5, 0.5, 0.0]), np.array([0.0, 0.5, 1.0])).tolist()
     [1.0, 1.5, 2.0]
     """
-    kept = np.flatnonzero(weights)
-    w = weights[kept]
-    total = np.cumsum(w)
-    return np.interp(np.asarray(q) * total[-1], total - 0.5 * w, ordered[kept])
+    rows = weights.reshape(-1, weights.shape[-1])
+    out = np.empty((len(rows), len(q)))
+    for i, row in enumerate(rows):
+        kept = np.flatnonzero(row > 0)
+        w = row.take(kept)
+        total = np.cumsum(w)
+        out[i] = np.interp(q * total[-1], total - 0.5 * w, ordered.take(kept))
+    return out.reshape(*weights.shape[:-1], len(q))
 
 
 def forest_weights(query: Array, pool: Array, copies: Array, valid: Array) -> Array:
     """Weights (k, n) of pairs with leaves and copies (n, B) for queries with leaves (k, B); zero where not `valid`."""
-    weights = np.zeros(valid.shape)
-    for b in range(pool.shape[1]):
-        same = ((pool[:, b] == query[:, b, None]) & valid) * copies[:, b].astype(float)
-        weights += same / np.maximum(same.sum(axis=1), 1.0)[:, None]
+    names = np.arange(1 + max(query.max(), pool.max()))[:, None]
+    held = (pool.T[:, None] == names) * copies.T[:, None].astype(float)  # (B, leaves, n)
+    sums = valid.astype(np.float32) @ held.reshape(-1, len(pool)).astype(np.float32).T  # whole numbers
+    sums = np.maximum(sums.reshape(len(query), *held.shape[:2]), 1.0).astype(float)
+    weights, shares = np.zeros(valid.shape), np.empty(valid.shape)
+    for b, leaf in enumerate(query.T):
+        own = sums[np.arange(len(leaf)), b, leaf]
+        _, first, kind = np.unique(own * len(names) + leaf, return_index=True, return_inverse=True)
+        part = held[b].take(leaf[first], axis=0, out=shares[: len(first)], mode="clip")
+        part /= own[first, None]  # many queries have the same
+        for row, i in zip(weights, kind.tolist(), strict=True):
+            row += part[i]
+    weights *= valid
     empty = ~weights.any(axis=1)
     weights[empty] = valid[empty]  # a query alone in all its leaves: every pair counts the same
     return weights
@@ -160,5 +153,5 @@ def _stretch(
     valid = (place >= steps[:, None]) & (place < n - w + steps[:, None])
     weights = forest_weights(ids[steps + n - w - start], ids[place - start], forest.copies[place - born], valid)
     q = np.concatenate(levels(alpha, rounded=False))
-    ends = np.array([weighted_quantiles(targets[place], row, q) for row in weights])
+    ends = weighted_quantiles(targets[place], weights, q)
     return ends[:, :BINS], ends[:, BINS:]

@@ -40,11 +40,14 @@ def attention_weights(queries: Array, keys: Array, beta: float, valid: Array | N
     >>> attention_weights(np.ones((1, 2)), np.array([[0.0, 1.0], [2.0, 3.0]]), beta=0.0).tolist()
     [[0.5, 0.5]]
     """
-    logits = beta * (queries @ keys.T)
+    weights = queries @ keys.T
+    weights *= beta
     if valid is not None:
-        logits = np.where(valid, logits, -np.inf)
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
+        np.copyto(weights, -np.inf, where=~valid)
+    weights -= weights.max(axis=-1, keepdims=True)
+    np.exp(weights, out=weights)
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights
 
 
 def encode(attention: Attention, sensor: int, contexts: Array) -> tuple[Array, Array]:
@@ -74,8 +77,8 @@ def _train_group(scaled: Array, window: int, updates: int, seed: tuple[int, int]
     n = scaled.shape[1]
     pairs = len(scaled) - window
     views = np.lib.stride_tricks.sliding_window_view(scaled[:-1], window, axis=0)  # (pairs, n, w)
-    contexts = torch.as_tensor(views.transpose(1, 0, 2).copy(), dtype=torch.float32)
-    sizes = torch.as_tensor(np.abs(scaled[window:]).T.copy(), dtype=torch.float32)
+    contexts = torch.as_tensor(views.astype(np.float32, order="C"))
+    sizes = torch.as_tensor(np.abs(scaled[window:]).astype(np.float32))
 
     def initial(*shape: int) -> Any:
         bound = shape[-1] ** -0.5
@@ -87,10 +90,12 @@ def _train_group(scaled: Array, window: int, updates: int, seed: tuple[int, int]
     asked = min(BATCH, max(pairs // 2, 1))
     for _ in range(updates):
         drawn = torch.as_tensor(rng.permutation(pairs)[: asked + MEMORY])  # no query is in its own memory
-        hidden = torch.relu(contexts[:, drawn] @ W.mT + b)
-        logits = (hidden[:, :asked] @ query.mT) @ (hidden[:, asked:] @ key.mT).mT * DIMENSION**-0.5
-        attended = torch.softmax(logits, dim=-1) @ sizes[:, drawn[asked:], None]
-        loss = ((attended[..., 0] - sizes[:, drawn[:asked]]) ** 2).mean(dim=1).sum()
+        hidden = torch.relu(contexts.index_select(0, drawn).transpose(0, 1) @ W.mT + b)
+        came = sizes.index_select(0, drawn).T
+        ask, remember = hidden.split([asked, len(drawn) - asked], dim=1)
+        logits = (ask @ query.mT * DIMENSION**-0.5) @ (remember @ key.mT).mT
+        attended = torch.softmax(logits, dim=-1) @ came[:, asked:, None]
+        loss = ((attended[..., 0] - came[:, :asked]) ** 2).mean(dim=1).sum()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -112,5 +117,5 @@ def attended_intervals(attention: Attention, sensor: int, series: Array, n: int,
         place = start + np.argsort(targets[start : n - w + steps[-1]], kind="stable")
         valid = (place >= steps[:, None]) & (place < n - w + steps[:, None])
         weights = attention_weights(queries[steps + n - w], keys[place], DIMENSION**-0.5, valid)
-        out[steps] = [weighted_quantiles(targets[place], row, q) for row in weights]
+        out[steps] = weighted_quantiles(targets[place], weights, q)
     return out
