@@ -196,7 +196,9 @@ def start(folder: Path, cell: str) -> subprocess.Popen[bytes]:
 
 
 def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    """Processes begun by a process, by those it began, and so on."""
+    own = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return own + [later for child in own for later in children(child)]
 
 
 @pytest.mark.slow
@@ -213,6 +215,7 @@ def test_a_run_that_is_killed_goes_on_and_ends_with_the_same_table(readings, tmp
         assert run.poll() is None
         time.sleep(0.01)
     workers = children(run.pid)
+    assert len(workers) >= 2
     os.kill(run.pid, signal.SIGKILL)
     run.communicate()
     kept = {file.name: file.stat().st_mtime_ns for file in broken.glob("*.parquet")}

@@ -12,12 +12,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from jointset.bench import processes
 from jointset.bench.engine_local import TRIES, run_local
 from jointset.bench.plan import Settings, Task, tasks
 from jointset.bench.results import MEASURED, read_results
 from jointset.bench.runner import fill
 from jointset.bench.task import run_task
+from jointset.commands.bench import engine_named
 from jointset.datasets import generate_grssf
+from jointset.errors import InputError
 from jointset.writing import write_edges, write_panel
 
 METHODS = ["static", "factor", "factor+aci", "kalman"]
@@ -56,13 +59,17 @@ def filled_by(folder: Path, planned: list[Task], engine) -> pd.DataFrame:
     return table.drop(columns=[*MEASURED])
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_local_processes_give_the_same_bits_in_the_same_order(jobs, planned, expected, tmp_path):
+@pytest.mark.parametrize(("jobs", "forks"), [(1, True), (2, True), (2, False)])
+def test_local_processes_give_the_same_bits_in_the_same_order(jobs, forks, planned, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "FORKS", processes.FORKS and forks)
     table = filled_by(tmp_path, planned, lambda given: run_local(given, jobs))
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
 
 
-def test_a_killed_local_worker_costs_nothing(planned, expected, tmp_path):
+@pytest.mark.parametrize("forks", [True, False])
+def test_a_killed_local_worker_costs_nothing(forks, planned, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "FORKS", processes.FORKS and forks)
+
     def engine(given):
         finished = run_local(given, 2)
         yield from islice(finished, 2)
@@ -99,6 +106,34 @@ def test_no_process_is_left_when_a_run_is_dropped(planned):
     assert len(multiprocessing.active_children()) == 2
     finished.close()
     assert not multiprocessing.active_children()
+
+
+@dataclass(frozen=True)
+class Telling(Task):
+    """A task that tells what the environment of its worker is."""
+
+    @property
+    def cell_seed(self) -> int:
+        if multiprocessing.parent_process() is not None:
+            raise InputError(f"{os.environ.get('JOINTSET_DATA')} {os.environ['OMP_NUM_THREADS']}")
+        return 0
+
+
+def test_workers_take_the_environment_as_it_is_when_the_run_begins(planned, monkeypatch):
+    telling = Telling(planned[0].cell, "text", "gpvar", ("static",), (0,), Settings())
+    for place in ("here", "there"):
+        monkeypatch.setenv("JOINTSET_DATA", place)
+        (done,) = run_local([telling])
+        assert done.rows[0]["error"] == f"{place} 1"  # one thread each, whatever it is here
+
+
+@pytest.mark.parametrize("engine", ["local", "dask"])
+def test_workers_here_find_files_from_the_folder_the_run_begins_in(engine, readings, monkeypatch):
+    monkeypatch.chdir(readings)
+    if engine == "dask":
+        pytest.importorskip("distributed")
+    (done,) = engine_named(engine, 1)(tasks(["file:readings.csv?graph=edges.csv"], ["ewma"], [0]))
+    assert done.rows[0]["error"] == ""
 
 
 def test_a_killed_dask_worker_costs_nothing(planned, expected, tmp_path):
@@ -150,7 +185,6 @@ def test_a_task_that_kills_every_dask_worker_takes_no_other_with_it(planned):
 def test_a_scheduler_that_is_not_there_is_one_line(planned, monkeypatch):
     pytest.importorskip("distributed")
     from jointset.bench import engine_dask
-    from jointset.errors import InputError
 
     monkeypatch.setattr(engine_dask, "PATIENCE", "1s")
     with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 "):

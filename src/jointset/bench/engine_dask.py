@@ -1,12 +1,14 @@
 """Tasks on Dask workers: a cluster on this machine, or a scheduler of the user's.
 
-Readings travel once to every worker, those that join later included, and lie in its memory: workers need this package
-but no data. Rows come back to this process, which alone writes, so a task that ran twice because its worker died is
-still counted once.
+Readings travel once to every worker of a user's scheduler, those that join later included, and lie in its memory: such
+workers need this package but no data. Workers on this machine read them once from disk, as those of the local engine.
+Rows come back to this process, which alone writes, so a task that ran twice because its worker died is still counted
+once.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -18,8 +20,8 @@ import dask
 from distributed import Client, LocalCluster, WorkerPlugin, as_completed
 from distributed.scheduler import KilledWorker
 
-from jointset.bench.engine_local import THREADS, single_threaded
 from jointset.bench.plan import Task
+from jointset.bench.processes import FORKS, THREADS, single_threaded, starter
 from jointset.bench.task import SOURCES, Done, failure, forget, message, run_task, source_of
 from jointset.datasets.cells import RULES
 from jointset.datasets.origins import Source
@@ -35,16 +37,16 @@ LEAN = {  # workers that neither watch what they do nor give back memory at ever
     "distributed.worker.profile.enabled": False,
     "distributed.scheduler.worker-saturation": 1.0,  # one task a worker: none is blamed for a death beside it
     "distributed.nanny.pre-spawn-environ": dict.fromkeys(THREADS, "1"),
+    "distributed.worker.multiprocessing-method": "forkserver" if FORKS else "spawn",
 }
 
 
 def run_dask(tasks: Sequence[Task], jobs: int = 1, address: str | None = None) -> Iterator[Done]:
     """Finished tasks as they come, from `jobs` workers started here or from those of the scheduler at an address."""
-    readings, lacking = readings_of(tasks)
+    readings, lacking = ({}, {}) if address is None else readings_of(tasks)
     yield from (failure(task, lacking[task.cell]) for task in tasks if task.cell in lacking)
     able = [task for task in tasks if task.cell not in lacking]
-    with connected(jobs, address) as client:
-        client.register_plugin(Readings(readings), name=PLUGIN)
+    with connected(jobs, address) as client, brought(readings, client):
         numbers = count()
 
         def sent(bundle: Bundle) -> Any:
@@ -69,7 +71,6 @@ def run_dask(tasks: Sequence[Task], jobs: int = 1, address: str | None = None) -
                 future.release()
         finally:
             client.cancel(list(waiting))
-            client.unregister_worker_plugin(PLUGIN)
 
 
 def run_bundle(bundle: Bundle) -> list[Done]:
@@ -78,15 +79,19 @@ def run_bundle(bundle: Bundle) -> list[Done]:
 
 
 def bundles(tasks: Sequence[Task], workers: int) -> list[Bundle]:
-    """Short tasks of one cell in bundles, where there are plenty: a message each would take longer than it should."""
-    size = min(max(len(tasks) // (8 * max(workers, 1)), 1), LARGEST)
+    """Short tasks of one cell in bundles, smaller ones to the end: a message each would take longer than it should.
+
+    A bundle is at most half a worker's share of what is left, so that the workers end together.
+    """
     made: list[Bundle] = []
-    for task in tasks:
+    size = 0
+    for i, task in enumerate(tasks):
         last = made[-1] if made else ()
         if last and len(last) < size and last[0].place == task.place and last[0].weight < SHORT:
             made[-1] = (*last, task)
         else:
             made.append((task,))
+            size = min((len(tasks) - i) // (2 * max(workers, 1)), LARGEST)
     return made
 
 
@@ -120,6 +125,19 @@ class Readings(WorkerPlugin):
         """Called when the run ends: the memory is given back."""
         for name in self.sources:
             SOURCES.pop(name, None)
+
+
+@contextmanager
+def brought(readings: Mapping[str, Source], client: Any) -> Iterator[None]:
+    """Readings in the memory of every worker, for as long as they are needed."""
+    if not readings:
+        yield
+        return
+    client.register_plugin(Readings(readings), name=PLUGIN)
+    try:
+        yield
+    finally:
+        client.unregister_worker_plugin(PLUGIN)
 
 
 def readings_of(tasks: Sequence[Task]) -> tuple[dict[str, Source], dict[str, str]]:
@@ -162,11 +180,12 @@ def connected(jobs: int, address: str | None) -> Iterator[Any]:
         with client:
             yield client
         return
+    starter("distributed")
     options: dict[str, Any] = {"n_workers": jobs, "threads_per_worker": 1, "processes": True, "silence_logs": 50}
     with (
         single_threaded(),
         dask.config.set(LEAN),
-        LocalCluster(**options, dashboard_address=None) as cluster,
+        LocalCluster(**options, dashboard_address=None, env=dict(os.environ)) as cluster,
         Client(cluster) as client,
     ):
         yield client

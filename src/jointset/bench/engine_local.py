@@ -7,19 +7,17 @@ this process is gone, whatever ended it.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from jointset.bench.plan import Task
+from jointset.bench.processes import deaf, single_threaded, starter, take
 from jointset.bench.task import Done, failure, run_task
 
 TRIES = 3  # workers a task may take down before it is given up
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 class Worker:
@@ -27,8 +25,8 @@ class Worker:
 
     def __init__(self, context: Any) -> None:
         self.line, far = context.Pipe()
-        self.process = context.Process(target=serve, args=(far,), daemon=True)
-        with single_threaded():
+        with single_threaded(), deaf():
+            self.process = context.Process(target=serve, args=(far, dict(os.environ)), daemon=True)
             self.process.start()
         far.close()  # so that a dead worker ends the line
         self.task: Task | None = None
@@ -54,9 +52,9 @@ class Worker:
         self.process.join()
 
 
-def serve(line: Connection) -> None:
+def serve(line: Connection, environment: dict[str, str]) -> None:
     """Work of a worker process: tasks in, finished ones out, until the line ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the parent, which ends its workers
+    take(environment)
     with suppress(EOFError, OSError):
         while True:
             line.send(run_task(line.recv()))
@@ -64,7 +62,7 @@ def serve(line: Connection) -> None:
 
 def run_local(tasks: Sequence[Task], jobs: int = 1) -> Iterator[Done]:
     """Finished tasks as they come from `jobs` processes."""
-    context = multiprocessing.get_context("spawn")
+    context = starter()
     waiting, deaths = list(tasks), dict.fromkeys(tasks, 0)
     workers: list[Worker] = []
     try:
@@ -102,18 +100,3 @@ def _next(waiting: list[Task], worker: Worker, workers: Sequence[Worker]) -> Tas
     own = (i for i, task in enumerate(waiting) if task.place == worker.place)
     free = (i for i, task in enumerate(waiting) if task.place not in elsewhere)
     return waiting.pop(next(own, next(free, 0)))
-
-
-@contextmanager
-def single_threaded() -> Iterator[None]:
-    """Processes started here have one thread each: set before they load any library."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

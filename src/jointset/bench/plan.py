@@ -31,6 +31,7 @@ __all__ = [
 LEARNED = ("gnf", "gnf-node", "diag-gru", "gcn-rank0")  # filters that are trained, and so depend on a seed
 OWN = "own"  # backbone of a row that has a mean of its own
 LINEAR = "gpvar"  # the backbone without a seed
+COSTLY = {"kalman-tuned": 4.0, "local": 4.0, "group": 2.0, "copula": 2.0}  # rows not trained, in static ones
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ class Task:
         method = parse(self.names[0]).method
         training = 30.0 if self.backbone not in (OWN, LINEAR) else 0.0
         each = 10.0 * len(self.seeds) if method in LEARNED or method in PUBLISHED else 1.0
+        each = COSTLY.get(method, each)
         return training + each + 0.3 * (len(self.names) - 1)
 
 

@@ -166,11 +166,12 @@ def _table(file: Path) -> Any:
     from pyarrow import parquet
 
     try:
-        table = parquet.ParquetFile(file).read()
+        table = parquet.ParquetFile(file, pre_buffer=False).read(use_threads=False)  # small: threads take longer
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{file} cannot be read ({reason}): delete it, the next run does its rows again") from None
-    gone = [name for name in COLUMNS if name not in table.column_names]
+    present = set(table.column_names)
+    gone = [name for name in COLUMNS if name not in present]
     require(not gone, f"{file} has no column {', '.join(gone)}: it is no result of `jointset bench`; move it elsewhere")
     return table.select([*COLUMNS])
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jointset.bench.plan import Task
     from jointset.bench.task import Done
 
+HERE = {"local": (), "dask": ("distributed",), "dask:local": ("distributed",)}  # engines here: modules of workers
 SHOWN = ("width_full", "joint", "log_volume", "worst_window")
 
 
@@ -57,6 +58,10 @@ def bench_command(
     A run that was stopped goes on with the same command and does only what is missing. `static` is the group of that
     name, `static:ellipsoid` the one row. Exit code 1: some rows are errors, which the next run tries again.
     """
+    if engine in HERE:
+        from jointset.bench.processes import starter
+
+        starter(*HERE[engine])  # workers load while this process does, and plans
     from jointset.bench.names import backbones_named, cells_to_run, methods_named, protocols_named
     from jointset.bench.plan import Settings, tasks
     from jointset.bench.progress import shown
@@ -71,7 +76,7 @@ def bench_command(
     settings = Settings(alpha, limit_steps, recipe.lower(), device)
     wanted, named = methods_named(methods), cells_to_run(cells)
     check_recipe(wanted, settings.recipe)
-    require_device(device, here=engine in ("local", "dask", "dask:local"))
+    require_device(device, here=engine in HERE)
     run = engine_named(engine, jobs or (1 if device == "cuda" else cores()))
     whole = partial(
         tasks,

@@ -1,0 +1,73 @@
+"""How worker processes are started: soon, with one thread, and deaf to a Ctrl-C, which is for the parent alone.
+
+On Linux they are forked from a process that does nothing else: it loads what they need once, while the parent still
+plans, and a worker is there at once. Elsewhere every worker starts from nothing.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+FORKS = sys.platform == "linux"
+NEEDED = [
+    *("__main__", "jointset.bench.engine_local", "jointset.datasets.registry", "jointset.baselines.rows"),
+    *("threadpoolctl", "scipy.signal", "scipy.stats"),
+]
+
+
+def starter(*more: str) -> Any:
+    """What makes processes and lines to them; on Linux their origin begins to load modules at once, `more` besides."""
+    if not FORKS:
+        return multiprocessing.get_context("spawn")
+    from multiprocessing.forkserver import ensure_running
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*NEEDED, *more])
+    with single_threaded(), deaf():
+        ensure_running()
+    return context
+
+
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Processes started here have one thread each: set before they load any library."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def deaf() -> Iterator[None]:
+    """Processes started here do not hear a Ctrl-C, from their first moment; this one hears it a little later."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing.resource_tracker import ensure_running
+
+    ensure_running()  # a process of Python's own, whose start would give the signals free again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def take(environment: dict[str, str]) -> None:
+    """In a worker: the parent's environment as it is now, and no Ctrl-C."""
+    os.environ.clear()
+    os.environ.update(environment)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
