@@ -138,7 +138,7 @@ def changes(window: Window, base: Array, rows: Array, complete: Array) -> Change
     kept = np.concatenate([base, rows if complete.all() else rows[complete]])
     squares = kept * kept
     coming, leaving, variance = rows, kept[: len(rows)], np.empty(rows.shape)
-    variance[:1] = squares[: window.length].sum(axis=0)
+    variance[:1] = squares[: window.length].sum(axis=0) + window.jitter * window.length
     if complete.all():
         np.subtract(squares[window.length : -1], squares[: -window.length - 1], out=variance[1:])
     else:
@@ -147,7 +147,6 @@ def changes(window: Window, base: Array, rows: Array, complete: Array) -> Change
         np.subtract(coming[:-1] ** 2, leaving[:-1] ** 2, out=variance[1:])
     np.cumsum(variance, axis=0, out=variance)
     variance /= window.length
-    variance += window.jitter
     return Changes(coming, leaving, variance)
 
 
