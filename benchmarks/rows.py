@@ -18,10 +18,10 @@ from jointset.baselines.shrinkage import to_diagonal
 STEPS, SAMPLE = 3840, 150
 
 
-def residuals(n: int) -> tuple[str, np.ndarray]:
+def residuals(n: int, real: bool = True) -> tuple[str, np.ndarray]:
     """Differences of METR-LA's first n sensors where the file is at hand, else of a synthetic network."""
     path = Path(os.environ.get("JOINTSET_DATA", ".")) / "metr-la.npz"
-    if path.exists():
+    if real and path.exists():
         name, values = "METR-LA", Panel.read(path, directed=True).values[:, :n]
     else:
         name, values = "synthetic network", generate_grssf("A", n=n, length=12_000).panel.values
@@ -125,6 +125,9 @@ def main() -> None:
         compare("EWMA, N = 207", ewma, lambda: ewma_matrices(ewma, test), test, zero, 20),
         compare("rolling, N = 207", rolling, lambda: rolling_matrices(rolling, test), test, zero, 20),
     ]
+    _, smooth = residuals(207, real=False)
+    calm, after = Rolling().fit(pilot(smooth[:4000])), smooth[4000 : 4000 + STEPS]
+    rows.append(compare("rolling, N = 207, simulated", calm, lambda: rolling_matrices(calm, after), after, zero, 20))
     means = np.cumsum(E[:, :50], axis=0)
     local = Local().fit(pilot(E[:4000, :50], means[:4000]))
     test, centers = E[4000 : 4000 + STEPS, :50], means[4000 : 4000 + STEPS]

@@ -71,6 +71,41 @@ def rolling_literal(residuals, window=60):
     )
 
 
+@pytest.mark.parametrize("glitch", [1e4, 1e8, 1e20])
+def test_rolling_forgets_a_glitch_that_has_left_its_window(glitch):
+    """To the last digits, also in a sensor that has been all but still since, and in one run as in many."""
+    rng = np.random.default_rng(1)
+    E = rng.normal(size=(900, 6)) @ rng.normal(size=(6, 6))
+    E[500, 2] = glitch
+    E[501:, 2] *= 1e-3
+    shape = Rolling(window=60, refresh=40).fit(pilot(E[:400]))
+    law, _ = shape.run(E[400:], np.zeros((500, 6)), None, shape.start())
+    clean, _ = shape.run(np.delete(E, 500, axis=0)[400:], np.zeros((499, 6)), None, shape.start())
+    np.testing.assert_allclose(law.variance[170:], clean.variance[169:], rtol=1e-6)
+    np.testing.assert_allclose(law.log_det[170:], clean.log_det[169:], atol=0.02)
+    state, pieces = shape.start(), []
+    for part in np.array_split(E[400:], 10):
+        piece, state = shape.run(part, np.zeros(part.shape), None, state)
+        pieces.append(piece.mahalanobis(part))
+    np.testing.assert_allclose(law.mahalanobis(E[400:])[170:], np.concatenate(pieces)[170:], rtol=1e-6)
+
+
+def test_rolling_follows_alike_sensors_that_jump_together():
+    rng = np.random.default_rng(2)
+    E = rng.normal(size=(460, 80))
+    E[:, :2] = E[:, :1] + 0.05 * rng.normal(size=(460, 2))
+    E[320:325, :2] *= 40.0
+    shape = Rolling(window=288).fit(pilot(E[:300]))
+    law, _ = shape.run(E[300:], np.zeros((160, 80)), None, shape.start())
+    window, gaps = E[12:300], []
+    for t, e in enumerate(E[300:]):
+        S = to_diagonal(window.T @ window / 288, 0.05)
+        exact = e @ np.linalg.solve(S, e), np.linalg.slogdet(S)[1]
+        gaps.append((law.mahalanobis(E[300:])[t] / exact[0] - 1, law.log_det[t] - exact[1]))
+        window = np.vstack([window[1:], e])
+    assert np.abs(gaps).max(axis=0).tolist() < [0.02, 0.5]
+
+
 @pytest.mark.parametrize("tolerance", [0.2, 0.05])
 def test_rolling_follows_its_moving_target(residuals, tolerance):
     """Through an outage too: variances are exact, log-determinants and scores of second order in the tolerance."""

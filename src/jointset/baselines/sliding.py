@@ -27,6 +27,8 @@ from jointset.contracts import Array
 from jointset.covariance import Covariance
 
 TINY = 1e-12  # a variance can vanish but for rounding
+FALL = 1e-8  # the moment is made anew where a variance has fallen so far
+SECOND = 2.0  # two sensors that have moved so far end a segment
 FAR = 0.03  # a first-order term beyond this share of the distance asks for the second
 
 
@@ -122,53 +124,79 @@ class SlidingCovariance:
 
 
 class Changes(NamedTuple):
-    """What each of T rows does to the window: the row that comes, the one that leaves, and the variances before it."""
+    """What each of T rows does to a window: the row that comes, the one that leaves, the step of the variances."""
 
     coming: Array
     leaving: Array
-    variance: Array
+    step: Array
 
     def of(self, rows: slice) -> Changes:
         """Those of some rows."""
-        return Changes(self.coming[rows], self.leaving[rows], self.variance[rows])
+        return Changes(self.coming[rows], self.leaving[rows], self.step[rows])
 
 
 def changes(window: Window, base: Array, rows: Array, complete: Array) -> Changes:
     """Changes of the window `base` (length, N) by rows (T, N); those that are not `complete` (T,) leave it as it is."""
     kept = np.concatenate([base, rows if complete.all() else rows[complete]])
-    squares = kept * kept
-    coming, leaving, variance = rows, kept[: len(rows)], np.empty(rows.shape)
-    variance[:1] = squares[: window.length].sum(axis=0) + window.jitter * window.length
     if complete.all():
-        np.subtract(squares[window.length : -1], squares[: -window.length - 1], out=variance[1:])
+        coming, leaving = rows, kept[: len(rows)]
     else:
         gap, oldest = ~complete[:, None], np.cumsum(complete) - complete
         coming, leaving = np.where(gap, 0.0, rows), np.where(gap, 0.0, kept[oldest])
-        np.subtract(coming[:-1] ** 2, leaving[:-1] ** 2, out=variance[1:])
-    np.cumsum(variance, axis=0, out=variance)
-    variance /= window.length
-    return Changes(coming, leaving, variance)
+    step = coming * coming
+    step -= leaving * leaving
+    step /= window.length
+    return Changes(coming, leaving, step)
+
+
+class Moment:
+    """Second moment (N, N) of a window, in its lower triangle and in the order of Fortran, moved on by updates.
+
+    What large readings leave behind in rounding after they are gone is cleared away: a sensor whose variance has fallen
+    below `FALL` of its highest gets its moments from the window again.
+    """
+
+    def __init__(self, base: Array) -> None:
+        self.matrix = np.asfortranarray(base.T @ base / len(base), dtype=float)
+        self.highest = self.matrix.diagonal().copy()
+        self.space = np.zeros(self.matrix.shape, order="F")  # zero above the diagonal
+
+    def at(self, base: Array) -> Array:
+        """The moment, cleared where need be; `base` (length, N) is its window."""
+        fallen = np.flatnonzero(self.matrix.diagonal() < FALL * self.highest)
+        if len(fallen):
+            columns = base.T @ base[:, fallen] / len(base)
+            self.matrix[:, fallen], self.matrix[fallen] = columns, columns.T
+            self.highest[fallen] = self.matrix.diagonal()[fallen]
+        return self.matrix
+
+    def add(self, change: Changes, variance: Array, length: int) -> None:
+        """Move on by rows, `variance` (T, N) being those before each of them."""
+        add_gram(self.matrix, change.coming, 1.0 / length)
+        add_gram(self.matrix, change.leaving, -1.0 / length)
+        np.maximum(self.highest, variance.max(axis=0), out=self.highest)
+        np.maximum(self.highest, self.matrix.diagonal(), out=self.highest)
 
 
 def segment(
-    window: Window, base: Array, moment: Array, rows: Array, change: Changes, first: int, space: Array
+    window: Window, base: Array, moment: Moment, rows: Array, change: Changes, first: int
 ) -> tuple[int, SlidingCovariance | None]:
     """How many of rows (j, N) after the window `base` form one segment, their covariances from row `first` on.
 
-    `moment` (N, N) is the second moment of the window, in its lower triangle and in the order of Fortran; it becomes
-    that after the segment. `space` (N, N), of the same order and zero above its diagonal, is written over.
+    `moment` is that of the window, and becomes that after the segment.
     """
-    target = moment.diagonal().copy()
-    whiten = inverse_root(window.matrix(moment, target), space)
+    C = moment.at(base)
+    target = C.diagonal().copy()
+    whiten = inverse_root(window.matrix(C, target), moment.space)
     precisions = np.einsum("ki,ki->i", whiten, whiten)
-    stop = _stop(window, change.variance, precisions)
-    coming, leaving, variance = change.of(slice(stop))
-    add_gram(moment, coming, 1.0 / window.length)
-    add_gram(moment, leaving, -1.0 / window.length)
+    variance = _variances(target + window.jitter, change.step)
+    stop = _stop(window, variance, precisions)
+    change, variance = change.of(slice(stop)), variance[:stop]
+    moment.add(change, variance, window.length)
     if stop <= first:
         return stop, None
     weight = np.sqrt((1.0 - window.shrink) / window.length)
-    pivots, x = _updates(coming, leaving, weight, whiten)
+    pivots, x = _updates(change.coming, change.leaving, weight, whiten)
     drift = variance[first:] - variance[0]
     drift *= window.shrink
     p = _precisions_of(precisions, x, pivots)[first:]
@@ -184,6 +212,7 @@ def segment(
         y, active = y[far], 2 * (first + far)
         twice = _power(whiten, x, pivots, active, y) - np.einsum("ti,ti->t", p[far] * y, y)
         distance[far] = plain[far] - _series(once[far], twice)
+    np.maximum(distance, 0.0, out=distance)  # but for rounding
     steps = np.concatenate([[0.0], np.cumsum(np.log(np.abs(pivots)))])[2 * first : -1 : 2]
     log_det = steps - 2.0 * np.log(whiten.diagonal()).sum() + np.log(grown, out=grown).sum(axis=1)
     return stop, SlidingCovariance(window, base, rows[:stop], first, drift, variance[first:], log_det, distance)
@@ -223,6 +252,14 @@ def _updates(coming: Array, leaving: Array, weight: float, whiten: Array) -> tup
     return pivots, dtrmm(1.0, whiten, solved.T, lower=1, trans_a=1, overwrite_b=1).T
 
 
+def _variances(start: Array, step: Array) -> Array:
+    """Variances before each row (T, N)."""
+    variance = np.empty(step.shape)
+    variance[0] = start
+    variance[1:] = step[:-1]
+    return np.cumsum(variance, axis=0, out=variance)
+
+
 def _precisions_of(start: Array, x: Array, pivots: Array) -> Array:
     """diag P before each step (T, N), x (2 T, N) being the updates under the precisions before them."""
     lost = x[:-2] * x[:-2]
@@ -234,15 +271,17 @@ def _precisions_of(start: Array, x: Array, pivots: Array) -> Array:
 
 
 def _stop(window: Window, variance: Array, precisions: Array) -> int:
-    """First row whose target has moved too far; a target that shrinks lets the precision of its sensor grow.
+    """First row whose target has moved too far: on average, or in two sensors at once (one alone is exact).
 
-    A variance that is q times that of the start counts as a move by max(q, 1 / q) - 1.
+    A variance that is q times that of the start counts as a move by max(q, 1 / q) - 1, times its weight: a target that
+    shrinks lets the precision of its sensor grow.
     """
-    start = variance[0]
-    grown = variance / start
+    grown = variance / variance[0]
     np.abs(grown, out=grown)
     grown += TINY
     np.maximum(grown, 1.0 / grown, out=grown)
-    weight = window.shrink * start * precisions
-    beyond = np.flatnonzero(grown @ weight > window.tolerance * len(start) + weight.sum())
+    weight = window.shrink * variance[0] * precisions
+    total = grown @ weight - weight.sum()
+    far = np.count_nonzero(grown > 1.0 + SECOND / weight, axis=1)
+    beyond = np.flatnonzero((total > window.tolerance * len(weight)) | (far > 1))
     return int(beyond[0]) if len(beyond) else len(variance)

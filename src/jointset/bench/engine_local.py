@@ -18,6 +18,8 @@ from jointset.bench.processes import deaf, single_threaded, starter, take
 from jointset.bench.task import Done, failure, run_task
 
 TRIES = 3  # workers a task may take down before it is given up
+DIED = f"{TRIES} worker processes died of it: is there enough memory?"
+NEVER = "None has answered yet: a script of yours must guard what it runs with if __name__ == '__main__'"
 
 
 class Worker:
@@ -65,6 +67,7 @@ def run_local(tasks: Sequence[Task], jobs: int = 1) -> Iterator[Done]:
     context = starter()
     waiting, deaths = list(tasks), dict.fromkeys(tasks, 0)
     workers: list[Worker] = []
+    answered = False
     try:
         while waiting or any(worker.task for worker in workers):
             while waiting and len(workers) < jobs:
@@ -74,6 +77,7 @@ def run_local(tasks: Sequence[Task], jobs: int = 1) -> Iterator[Done]:
             for worker in [worker for worker in workers if worker.line in ready]:
                 task, done = worker.task, worker.answer()
                 assert task is not None
+                answered = answered or done is not None
                 worker.task = None
                 if done is None:
                     worker.stop()
@@ -82,7 +86,7 @@ def run_local(tasks: Sequence[Task], jobs: int = 1) -> Iterator[Done]:
                     if deaths[task] < TRIES:
                         waiting.insert(0, task)
                         continue
-                    done = failure(task, f"{TRIES} worker processes died of it: is there enough memory?")
+                    done = failure(task, DIED if answered else f"{DIED} {NEVER}")
                 elif waiting:  # before the rows are written: a worker does not wait for that
                     worker.give(_next(waiting, worker, workers))
                 yield done

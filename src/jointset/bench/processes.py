@@ -23,15 +23,21 @@ NEEDED = [
 
 
 def starter(*more: str) -> Any:
-    """What makes processes and lines to them; on Linux their origin begins to load modules at once, `more` besides."""
+    """What makes processes and lines to them; on Linux their origin begins to load modules at once, `more` besides.
+
+    A program has one such origin: what else it starts by `forkserver` afterwards has one thread and no Ctrl-C too.
+    """
     if not FORKS:
         return multiprocessing.get_context("spawn")
     from multiprocessing.forkserver import ensure_running
 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*NEEDED, *more])
-    with single_threaded(), deaf():
-        ensure_running()
+    try:
+        with single_threaded(), deaf():
+            ensure_running()
+    except ChildProcessError:  # the origin is that of a process this one was forked from
+        return multiprocessing.get_context("spawn")
     return context
 
 
