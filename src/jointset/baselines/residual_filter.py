@@ -87,12 +87,13 @@ class ResidualFilter:
         means = fitted._means(block.values, fitted._fresh())
         residuals = block.values - means
         kept = ~np.isnan(residuals).any(axis=1)
-        kept[: backbone.lags if skip is None else skip] = False
+        early = backbone.lags if skip is None else skip
+        kept[:early] = False
         residuals, means = residuals[kept], means[kept]
         require(
             len(residuals) > 1,
-            f"{self.name}: the covariance needs rows without gaps, and the {len(block)} rows given for it have "
-            f"{len(residuals)}",
+            f"{self.name}: the covariance needs rows without gaps, and of the {len(block)} rows given for it "
+            f"{len(residuals)} are left after the first {early}: give it more rows, or fill the gaps",
         )
         offset = residuals.mean(axis=0) if self.centred else np.zeros(panel.n_sensors)
         times = None if block.timestamps is None else block.timestamps[kept]
