@@ -11,7 +11,7 @@ import numpy as np
 from jointset.baselines.piecewise import Piece, PiecewiseLaw
 from jointset.baselines.residual_filter import Pilot
 from jointset.baselines.shrinkage import gram, positive_definite, second_moment, to_diagonal
-from jointset.baselines.sliding import Moment, Window, changes, segment
+from jointset.baselines.sliding import Moment, Window, segment
 from jointset.baselines.updates import UpdatedCovariance
 from jointset.contracts import Array
 from jointset.covariance import Covariance
@@ -179,12 +179,12 @@ class Rolling:
         complete: Array = np.asarray(~np.isnan(rows).any(axis=1))
         known = rows if complete.all() else rows[complete]
         early = np.concatenate([state.base, known[: self.window]])
-        moment, change = Moment(state.base), changes(window, state.base, rows, complete)
+        moment = Moment(state.base)
         pieces, base, start, seen = [], state.base, 0, 0  # row at which the segment starts, complete rows before it
         while max(start, held) < len(rows):
             here = slice(start, start + self.refresh)
             ahead, first = rows[here], max(held - start, 0)
-            count, covariance = segment(window, base, moment, ahead, change.of(here), first)
+            count, covariance = segment(window, base, moment, ahead, complete[here], first)
             if covariance is not None:
                 pieces.append(Piece(np.arange(start + first, start + count) - held, covariance))
             if count == len(ahead) < self.refresh:

@@ -29,7 +29,7 @@ from jointset.covariance import Covariance
 TINY = 1e-12  # a variance can vanish but for rounding
 FALL = 1e-8  # the moment is made anew where a variance has fallen so far
 SECOND = 2.0  # two sensors that have moved so far end a segment
-FAR = 0.03  # a first-order term beyond this share of the distance asks for the second
+FAR = 0.05  # a first-order term beyond this share of the distance asks for the second
 
 
 class Window(NamedTuple):
@@ -123,32 +123,6 @@ class SlidingCovariance:
         return self.at(t).matrix
 
 
-class Changes(NamedTuple):
-    """What each of T rows does to a window: the row that comes, the one that leaves, the step of the variances."""
-
-    coming: Array
-    leaving: Array
-    step: Array
-
-    def of(self, rows: slice) -> Changes:
-        """Those of some rows."""
-        return Changes(self.coming[rows], self.leaving[rows], self.step[rows])
-
-
-def changes(window: Window, base: Array, rows: Array, complete: Array) -> Changes:
-    """Changes of the window `base` (length, N) by rows (T, N); those that are not `complete` (T,) leave it as it is."""
-    kept = np.concatenate([base, rows if complete.all() else rows[complete]])
-    if complete.all():
-        coming, leaving = rows, kept[: len(rows)]
-    else:
-        gap, oldest = ~complete[:, None], np.cumsum(complete) - complete
-        coming, leaving = np.where(gap, 0.0, rows), np.where(gap, 0.0, kept[oldest])
-    step = coming * coming
-    step -= leaving * leaving
-    step /= window.length
-    return Changes(coming, leaving, step)
-
-
 class Moment:
     """Second moment (N, N) of a window, in its lower triangle and in the order of Fortran, moved on by updates.
 
@@ -170,33 +144,38 @@ class Moment:
             self.highest[fallen] = self.matrix.diagonal()[fallen]
         return self.matrix
 
-    def add(self, change: Changes, variance: Array, length: int) -> None:
-        """Move on by rows, `variance` (T, N) being those before each of them."""
-        add_gram(self.matrix, change.coming, 1.0 / length)
-        add_gram(self.matrix, change.leaving, -1.0 / length)
+    def add(self, coming: Array, leaving: Array, variance: Array, length: int) -> None:
+        """Move on by rows that come and leave, `variance` (T, N) being those before each of them."""
+        add_gram(self.matrix, coming, 1.0 / length)
+        add_gram(self.matrix, leaving, -1.0 / length)
         np.maximum(self.highest, variance.max(axis=0), out=self.highest)
         np.maximum(self.highest, self.matrix.diagonal(), out=self.highest)
 
 
 def segment(
-    window: Window, base: Array, moment: Moment, rows: Array, change: Changes, first: int
+    window: Window, base: Array, moment: Moment, rows: Array, complete: Array, first: int
 ) -> tuple[int, SlidingCovariance | None]:
     """How many of rows (j, N) after the window `base` form one segment, their covariances from row `first` on.
 
-    `moment` is that of the window, and becomes that after the segment.
+    `complete` (j,) says which rows have no gap; the others leave the window as it is. `moment` is that of the window,
+    and becomes that after the segment.
     """
+    coming, leaving = rows, base[: len(rows)]  # a row comes, and the oldest one leaves
+    if not complete.all():
+        coming, leaving = np.where(complete[:, None], rows, 0.0), base[np.cumsum(complete) - complete]
+        leaving[~complete] = 0.0
     C = moment.at(base)
     target = C.diagonal().copy()
     whiten = inverse_root(window.matrix(C, target), moment.space)
     precisions = np.einsum("ki,ki->i", whiten, whiten)
-    variance = _variances(target + window.jitter, change.step)
+    variance = _variances(window, target, coming, leaving)
     stop = _stop(window, variance, precisions)
-    change, variance = change.of(slice(stop)), variance[:stop]
-    moment.add(change, variance, window.length)
+    coming, leaving, variance = coming[:stop], leaving[:stop], variance[:stop]
+    moment.add(coming, leaving, variance, window.length)
     if stop <= first:
         return stop, None
     weight = np.sqrt((1.0 - window.shrink) / window.length)
-    pivots, x = _updates(change.coming, change.leaving, weight, whiten)
+    pivots, x = _updates(coming, leaving, weight, whiten)
     drift = variance[first:] - variance[0]
     drift *= window.shrink
     p = _precisions_of(precisions, x, pivots)[first:]
@@ -252,11 +231,13 @@ def _updates(coming: Array, leaving: Array, weight: float, whiten: Array) -> tup
     return pivots, dtrmm(1.0, whiten, solved.T, lower=1, trans_a=1, overwrite_b=1).T
 
 
-def _variances(start: Array, step: Array) -> Array:
+def _variances(window: Window, target: Array, coming: Array, leaving: Array) -> Array:
     """Variances before each row (T, N)."""
-    variance = np.empty(step.shape)
-    variance[0] = start
-    variance[1:] = step[:-1]
+    variance = np.empty(coming.shape)
+    np.multiply(coming[:-1], coming[:-1], out=variance[1:])
+    variance[1:] -= leaving[:-1] * leaving[:-1]
+    variance[1:] *= 1.0 / window.length
+    variance[0] = target + window.jitter
     return np.cumsum(variance, axis=0, out=variance)
 
 
