@@ -21,7 +21,7 @@ from distributed import Client, LocalCluster, WorkerPlugin, as_completed
 from distributed.scheduler import KilledWorker
 
 from jointset.bench.plan import Task
-from jointset.bench.processes import FORKS, THREADS, single_threaded, starter
+from jointset.bench.processes import THREADS, single_threaded, starter
 from jointset.bench.task import SOURCES, Done, failure, forget, message, run_task, source_of
 from jointset.datasets.cells import RULES
 from jointset.datasets.origins import Source
@@ -37,7 +37,6 @@ LEAN = {  # workers that neither watch what they do nor give back memory at ever
     "distributed.worker.profile.enabled": False,
     "distributed.scheduler.worker-saturation": 1.0,  # one task a worker: none is blamed for a death beside it
     "distributed.nanny.pre-spawn-environ": dict.fromkeys(THREADS, "1"),
-    "distributed.worker.multiprocessing-method": "forkserver" if FORKS else "spawn",
 }
 
 
@@ -180,11 +179,11 @@ def connected(jobs: int, address: str | None) -> Iterator[Any]:
         with client:
             yield client
         return
-    starter("distributed")
+    begun = {"distributed.worker.multiprocessing-method": starter("distributed").get_start_method()}
     options: dict[str, Any] = {"n_workers": jobs, "threads_per_worker": 1, "processes": True, "silence_logs": 50}
     with (
         single_threaded(),
-        dask.config.set(LEAN),
+        dask.config.set(LEAN | begun),
         LocalCluster(**options, dashboard_address=None, env=dict(os.environ)) as cluster,
         Client(cluster) as client,
     ):

@@ -1,8 +1,8 @@
 """Tasks on this machine: worker processes that live as long as the run, one task each at a time.
 
 A worker keeps to the cell it has at hand while there is work on it. One that dies (out of memory, killed) takes only
-its task with it: the task goes to a new worker, and after a third death becomes an error. A worker ends by itself when
-this process is gone, whatever ended it.
+its task with it: the task goes to a new worker, and after a third death becomes an error. When this process is gone,
+whatever ended it, a worker ends by itself after its present task.
 """
 
 from __future__ import annotations
