@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jointset.baselines.piecewise import Piece, PiecewiseLaw
 from jointset.baselines.residual_filter import Pilot
 from jointset.baselines.shrinkage import gram, positive_definite, second_moment, to_diagonal
-from jointset.baselines.sliding import Moment, Window, segment
-from jointset.baselines.updates import UpdatedCovariance
 from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.errors import require
 from jointset.laws import DenseLaw
 from jointset.storage import storable
+
+if TYPE_CHECKING:
+    from jointset.baselines.updates import UpdatedCovariance
 
 
 @storable
@@ -117,6 +118,8 @@ class EWMA:
 
     def covariances(self, base: Array, rows: Array, first: int) -> UpdatedCovariance:
         """Covariances before each of rows[first:], `rows` (j, N) being all residuals since `base`."""
+        from jointset.baselines.updates import UpdatedCovariance  # here, as scipy takes longest to import
+
         seen, complete = complete_before(rows)
         counts = seen[1:] - complete  # complete rows before each row
         weight = np.sqrt((1.0 - self.decay) * self.decay ** (-1.0 - counts))
@@ -173,6 +176,8 @@ class Rolling:
 
     def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
         """Laws of all rows, a piece for every exact factorisation."""
+        from jointset.baselines.sliding import Moment, Window, segment  # here, as scipy takes longest to import
+
         window = Window(self.window, self.shrink, self.jitter, self.tolerance)
         held = len(state.pending)
         rows = np.concatenate([state.pending, residuals]) if held else residuals

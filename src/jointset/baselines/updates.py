@@ -14,10 +14,12 @@ the one that makes up update active_t, u = weight_t e, its distance is there alr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.linalg.blas import dgemm, dsyrk, dtrmm, dtrsm
+from scipy.linalg.lapack import dgetrf, dpotrf, dtrtri
 
 from jointset.contracts import Array
 from jointset.covariance import Covariance
@@ -116,8 +118,6 @@ class UpdatedCovariance:
 
 def factor(matrix: Array) -> Array:
     """Lower Cholesky factor, in the order in which solving with it needs no copy."""
-    from scipy.linalg.lapack import dpotrf  # here, so that importing jointset stays fast
-
     root, failed = dpotrf(matrix if matrix.flags.f_contiguous else matrix.T, lower=1, clean=1)
     require(failed == 0, NOT_DEFINITE)
     return root
@@ -125,15 +125,11 @@ def factor(matrix: Array) -> Array:
 
 def add_gram(moment: Array, rows: Array, weight: float) -> None:
     """Add weight rows'rows to the lower triangle of `moment`, which is in the order of Fortran."""
-    from scipy.linalg.blas import dsyrk
-
     dsyrk(weight, np.ascontiguousarray(rows).T, 1.0, moment, lower=1, overwrite_c=1)
 
 
 def solve_lower(lower: Array, right: Array) -> Array:
     """lower^-1 right, in the order of `right`."""
-    from scipy.linalg.blas import dtrsm
-
     if right.flags.c_contiguous:  # its transpose is in the order of Fortran: no copy
         return dtrsm(1.0, lower, right.T, side=1, lower=1, trans_a=1).T
     return dtrsm(1.0, lower, right, lower=1)
@@ -144,9 +140,6 @@ def inverse_root(matrix: Array, out: Array | None = None, leaf: int = 64) -> Arr
 
     By halves, so that most of the work is matrix products. `out` may be given; only its lower triangle is written.
     """
-    from scipy.linalg.blas import dsyrk, dtrmm
-    from scipy.linalg.lapack import dtrtri
-
     size = len(matrix)
     if out is None:
         out = np.zeros((size, size), order="F")
@@ -164,23 +157,33 @@ def inverse_root(matrix: Array, out: Array | None = None, leaf: int = 64) -> Arr
 
 
 def eliminate(gram: Array, right: Array) -> tuple[Array, Array]:
-    """d (K,) and L^-1 right (K, N) for a symmetric M = L D L', without pivoting.
+    """d (K,) and L^-1 right (K, N), which may overwrite `right`, for a symmetric M = L D L', without pivoting.
 
     A block of rows at a time, in order, so that nothing depends on the rows that follow.
     """
-    from scipy.linalg.blas import dtrmm
-
-    pivots, solved = [], []
+    solved = right = np.ascontiguousarray(right, dtype=float)  # its blocks of rows are changed in place
+    pivots = []
     while left := len(gram):
         inverse, d = _leading_factors(gram if left <= BLOCK else gram[:BLOCK, :BLOCK])
         size = len(d)
         pivots.append(d)
-        solved.append(dtrmm(1.0, inverse, right[:size].T, side=1, diag=1).T)
-        upper = dtrmm(1.0, inverse, gram[size:, :size], side=1, diag=1)  # L D of the rows below
-        ratio = upper / d
-        gram = gram[size:, size:] - ratio @ upper.T
-        right = right[size:] - ratio @ solved[-1]
-    return np.concatenate(pivots), np.concatenate(solved)
+        here, right = right[:size], right[size:]
+        dtrmm(1.0, inverse, here.T, side=1, diag=1, overwrite_b=1)
+        rest = gram[size:, size:]
+        if left > size:
+            upper = dtrmm(1.0, inverse, gram[size:, :size], side=1, diag=1)  # L D of the rows below
+            ratio = upper / d
+            rest = rest - ratio @ upper.T
+            dgemm(-1.0, here.T, ratio, 1.0, right.T, trans_b=1, overwrite_c=1)
+        gram = rest
+    return np.concatenate(pivots), solved
+
+
+@lru_cache(maxsize=BLOCK)
+def _scales(size: int) -> tuple[Array, Array]:
+    """Factors of the rows, and their numbers."""
+    numbers = np.arange(size)
+    return np.ldexp(1.0, -(960 // max(size, BLOCK // 2)) * numbers), numbers
 
 
 def _leading_factors(gram: Array) -> tuple[Array, Array]:
@@ -189,12 +192,10 @@ def _leading_factors(gram: Array) -> tuple[Array, Array]:
     The factors 2^-20, 2^-40, .. of the rows are taken out again without rounding. Where a row is so large that the
     order does not hold, the answer is for the first half of the rows, with factors further apart.
     """
-    from scipy.linalg.lapack import dgetrf, dtrtri
-
     size = len(gram)
-    scale = np.ldexp(1.0, -(960 // max(size, BLOCK // 2)) * np.arange(size))
+    scale, ascending = _scales(size)
     upper, order, failed = dgetrf(gram * scale[:, None])
-    if failed or (order != np.arange(size)).any():
+    if failed or (order != ascending).any():
         require(size > 1, NOT_DEFINITE)
         return _leading_factors(gram[: size // 2, : size // 2])
     pivots = upper.diagonal().copy()
