@@ -17,6 +17,7 @@ import numpy as np
 
 from jointset.contracts import Array, Law, Region
 from jointset.errors import require
+from jointset.ties import settled
 
 
 def unit_ball_log_volume(n: int) -> float:
@@ -35,7 +36,7 @@ def mahalanobis_score(law: Law, y: Array) -> Array:
     in calibration and in an alarm. The map between them is the one that sends a chi-square with k degrees of freedom
     to one with N (Wilson-Hilferty: the cube root of chi2/k is nearly normal). Complete rows are untouched.
     """
-    distance = law.mahalanobis(y)
+    distance = settled(law.mahalanobis(y))
     missing = np.isnan(y)
     if not missing.any():
         return distance
@@ -44,7 +45,7 @@ def mahalanobis_score(law: Law, y: Array) -> Array:
     spread_k, spread_n = 2.0 / (9.0 * k), 2.0 / (9.0 * n)
     z = (np.cbrt(distance / k) - (1.0 - spread_k)) / np.sqrt(spread_k)
     full = n * np.maximum(1.0 - spread_n + z * np.sqrt(spread_n), 0.0) ** 3
-    return np.where(k == n, distance, full)[()]
+    return np.where(k == n, distance, settled(full))[()]
 
 
 def studentised_score(law: Law, y: Array) -> Array:
@@ -56,7 +57,7 @@ def studentised_score(law: Law, y: Array) -> Array:
     ratio = np.abs(np.asarray(y, dtype=float) - law.mean) / np.sqrt(law.variance)
     missing = np.isnan(ratio)
     if not missing.any():
-        return ratio.max(-1)
+        return settled(ratio.max(-1))
     from scipy.special import ndtr, ndtri  # here, so that importing jointset stays fast
 
     largest = np.where(missing, -np.inf, ratio).max(-1)
@@ -65,7 +66,7 @@ def studentised_score(law: Law, y: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         tail = -np.expm1(k / n * np.log1p(-2.0 * ndtr(-largest)))  # 1 - G^(k/n), exact for small tails
         full = np.where(largest < 30.0, -ndtri(0.5 * tail), largest)  # beyond 30 sd the tail is below all numbers
-    return np.where(k == 0, np.nan, np.where(k == n, largest, np.maximum(full, largest)))[()]
+    return settled(np.where(k == 0, np.nan, np.where(k == n, largest, np.maximum(full, largest))))
 
 
 class Sizes:

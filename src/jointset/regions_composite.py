@@ -66,13 +66,13 @@ def ellipsoid_log_volume(dimension: int, log_det: float, radius: Array) -> Array
 def box_section_log_volume(half_widths: Array, basis: Array) -> float:
     """log of the volume of {x : |x_i| <= h_i, B'x = 0} in its own dimension d = n - r, B (n, r) orthonormal.
 
-    d = 1 is a segment and d = 2, 3 a polytope with few corners: exact. In higher dimensions the volume is
+    d = 1 is a segment and d = 2 to 5 a polytope with few corners: exact. In higher dimensions the volume is
     prod 2 h_i times the density at 0 of B'X for X uniform in the box, an integral over r frequencies,
 
         (2 pi)^-r int prod_i sinc(h_i (B xi)_i) d xi,
 
-    taken over a fixed low-discrepancy sequence: accurate to about 1e-3 of the volume, that is 1e-3 / N of a
-    log-volume per sensor.
+    taken over a fixed lattice. For ranks up to 4 it is accurate to 1e-3 of the volume from n = 16 on, 1e-3 / n of a
+    log-volume per sensor, and to 1e-2 where d is 6 or 7; at rank 8 to a few hundredths.
 
     >>> basis = np.array([[1.0], [1.0]]) / np.sqrt(2.0)
     >>> round(float(np.exp(box_section_log_volume(np.ones(2), basis))), 6)  # the other diagonal of the square
@@ -83,7 +83,7 @@ def box_section_log_volume(half_widths: Array, basis: Array) -> float:
         return 0.0
     if r == 0:
         return float(np.log(2.0 * half_widths).sum())
-    if n - r <= 3:
+    if n - r <= 5:
         return _corner_volume(half_widths, basis)
     return _fourier_volume(half_widths, basis)
 
@@ -105,18 +105,16 @@ def _corner_volume(half_widths: Array, basis: Array) -> float:
     return float(np.log(ConvexHull(corners, qhull_options="QJ").volume) + rest.shape[1] * np.log(scale))
 
 
-def _fourier_volume(half_widths: Array, basis: Array, points: int = 2**15) -> float:
+def _fourier_volume(half_widths: Array, basis: Array) -> float:
     """By importance sampling from a multivariate Student law matched to the Gaussian approximation."""
-    from scipy.special import gammaln
-    from scipy.stats import chi2, norm, qmc
+    from scipy.special import gammaincinv, gammaln, ndtri
 
     r, freedom = basis.shape[1], 4.0
     spread = (basis.T * half_widths**2 / 3.0) @ basis  # covariance of B'X
     root = np.linalg.cholesky(np.linalg.inv(spread))
-    uniform = qmc.Sobol(r + 1, seed=0).random(points)
-    normal = norm.ppf(np.clip(uniform[:, :r], 1e-12, 1 - 1e-12))
-    stretch = np.sqrt(freedom / chi2.ppf(np.clip(uniform[:, r], 1e-12, 1.0), freedom))
-    draws = normal * stretch[:, None]
+    uniform = _lattice(r + 1)
+    stretch = np.sqrt(freedom / (2.0 * gammaincinv(freedom / 2, uniform[:, r])))
+    draws = ndtri(uniform[:, :r]) * stretch[:, None]
     log_density = (
         gammaln((freedom + r) / 2)
         - gammaln(freedom / 2)
@@ -128,6 +126,16 @@ def _fourier_volume(half_widths: Array, basis: Array, points: int = 2**15) -> fl
     wave = np.sinc(angles / np.pi).prod(axis=1)
     density = float(np.mean(wave * np.exp(-log_density))) / (2.0 * np.pi) ** r
     return float(np.log(2.0 * half_widths).sum() + np.log(density))
+
+
+def _lattice(dimension: int) -> Array:
+    """Points (32749, dimension) of a Korobov lattice inside the unit cube.
+
+    Its generator has the smallest P_2 error in six dimensions of 250 that were drawn.
+    """
+    size, generator = 32_749, 8_607
+    steps = np.array([pow(generator, j, size) for j in range(dimension)])
+    return (np.arange(size)[:, None] * steps % size + 0.5) / size
 
 
 __all__ = ["ComponentRegion", "box_section_log_volume", "ellipsoid_log_volume"]

@@ -104,3 +104,15 @@ def test_section_of_a_cube_against_thin_slabs(n, r):
 
     counted = np.log(close / total) - unit_ball_log_volume(r) - r * np.log(radius) + np.log(2 * half).sum()
     assert box_section_log_volume(half, basis) == pytest.approx(counted, abs=5 / np.sqrt(close) + 0.04)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "size", "volume", "rtol"),
+    [(4, 2, 2.0 * np.sqrt(2.0), 1e-9), (5, 2, 2.0 * np.sqrt(2.0), 1e-9), (3, 3, 3.0 * np.sqrt(3.0), 0.02)],
+    ids=["4 diagonals", "5 diagonals", "3 hexagons"],
+)
+def test_section_that_is_a_product_of_known_ones(blocks, size, volume, rtol):
+    """Each block of coordinates is cut at right angles to its diagonal: squares in a diagonal, cubes in a hexagon."""
+    basis = np.kron(np.eye(blocks), np.full((size, 1), 1.0 / np.sqrt(size)))
+    found = np.exp(box_section_log_volume(np.ones(blocks * size), basis))
+    assert found == pytest.approx(volume**blocks, rel=rtol)

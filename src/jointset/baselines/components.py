@@ -20,6 +20,7 @@ from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.regions_composite import ComponentRegion, box_section_log_volume, ellipsoid_log_volume
 from jointset.storage import storable
+from jointset.ties import settled
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,11 @@ class ComponentLaw:
         e = (np.asarray(y, dtype=float) - self.mean) / self.unit
         gaps = np.isnan(e)
         if not gaps.any():
-            return self.structure.scores(e)
+            return settled(self.structure.scores(e))
         rows, missing = np.atleast_2d(e).copy(), np.atleast_2d(gaps)
         for t in np.flatnonzero(missing.any(axis=1)):
             rows[t] = _expected(rows[t], missing[t], self.structure.covariance)
-        scores = self.structure.scores(rows)
+        scores = settled(self.structure.scores(rows))
         scores[missing.all(axis=1)] = np.nan
         return scores.reshape(*e.shape[:-1], -1)
 
@@ -206,7 +207,7 @@ class FactorBox(_Structure):
 
     Groups share both radii. The half-width is q_F sqrt(diag B S B') + q_R sd. The set itself is the product of the
     factor ellipsoids and of the section of the box by the complement of the factors: its volume has no closed form
-    when more than three dimensions are left over (see `box_section_log_volume`).
+    when more than five dimensions are left over (see `box_section_log_volume`).
     """
 
     sd: Array | None = None  # residual sd (N,), floored, set by fit

@@ -9,6 +9,7 @@ import numpy as np
 from jointset.contracts import Array, Law
 from jointset.regions import Ellipsoid, mahalanobis_score
 from jointset.storage import storable
+from jointset.ties import settled
 
 
 @storable
@@ -23,7 +24,7 @@ class RootMahalanobis:
     def region(self, law: Law, radius: Array | float) -> Ellipsoid:
         """The ellipsoid of all readings with a score of at most `radius`."""
         radius = np.asarray(radius, dtype=float)
-        return Ellipsoid(law, (radius * np.abs(radius))[()])
+        return Ellipsoid(law, settled(radius * np.abs(radius)))
 
     def contributions(self, law: Law, y: Array) -> Array:
         """How much of the squared score goes away when a sensor is left out (..., N)."""

@@ -17,6 +17,7 @@ from jointset.errors import require
 from jointset.filters.riccati import rho_snr, rho_weighted, sigma_1, steady_state
 from jointset.graph import modes, normalized_shift
 from jointset.panel import Panel
+from jointset.recursion import first_order
 
 TRACKS = ("A", "B", "C", "D", "E")
 SIZES = (30, 60, 120, 240)
@@ -138,11 +139,9 @@ def innovations(track: str, Q: Array, length: int, rng: np.random.Generator) -> 
 
 def _simulate(adjacency: Array, later: Array, noise: Array, drift_from: int) -> Array:
     """States H_t (T, N): scalar recursions in the modes of F, then one step at a time once the graph drifts."""
-    from scipy.signal import lfilter  # here, so that importing jointset stays fast
-
     f, basis = modes(transition(adjacency))
     driven = noise[:drift_from] @ basis
-    calm = np.stack([lfilter([1.0], [1.0, -f[i]], driven[:, i]) for i in range(len(f))], axis=1) @ basis.T
+    calm = first_order(f, driven.T).T @ basis.T
     states = [calm]
     h = calm[-1]
     for share, xi in zip(np.linspace(0.0, 1.0, len(noise) - drift_from), noise[drift_from:], strict=True):

@@ -20,6 +20,7 @@ from jointset.filters.riccati import SteadyState, steady_state
 from jointset.graph import modes, normalized_shift
 from jointset.laws import DenseLaw
 from jointset.panel import Panel
+from jointset.recursion import first_order
 from jointset.storage import storable
 
 RHO_GRID = (0.5, 0.7, 0.85, 0.95)
@@ -230,13 +231,7 @@ class GraphLGSSM:
 
     def _modes_at_rest(self, inputs: Array, first: Array) -> Array:
         """Predicted modes (N, T + 1) through complete rows: m_{t+1} = a m_t + input_t, one filter a mode."""
-        from scipy.signal import lfilter  # here, so that importing jointset stays fast
-
-        predicted = np.empty((len(first), inputs.shape[1] + 1))
-        predicted[:, 0] = first
-        for i, a in enumerate(self.steady.closed_loop):
-            predicted[i, 1:], _ = lfilter([1.0], [1.0, -a], inputs[i], zi=[a * first[i]])
-        return predicted
+        return np.hstack([first[:, None], first_order(self.steady.closed_loop, inputs, first)])
 
     def _laws(self, means: Array, off_rest: dict[int, KalmanState]) -> DenseLaw:
         if not off_rest:
