@@ -144,11 +144,11 @@ def write_trace(folder: str | Path, task: str, traces: Mapping[str, Mapping[str,
     target = Path(folder) / TRACES / f"{task}.npz"
     target.parent.mkdir(exist_ok=True)
     arrays = {f"{method}|{name}": array for method, parts in traces.items() for name, array in parts.items()}
-    with whole_file(target) as unfinished, unfinished.open("wb") as file:
-        with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=1) as stored:  # higher levels: twice as long, 2 % smaller
-            for name, array in arrays.items():
-                with stored.open(f"{name}.npy", "w", force_zip64=True) as part:
-                    np.lib.format.write_array(part, np.asarray(array), allow_pickle=False)
+    # higher levels take twice as long and save 2 %
+    with whole_file(target) as unfinished, ZipFile(unfinished, "w", ZIP_DEFLATED, compresslevel=1) as stored:
+        for name, array in arrays.items():
+            with stored.open(f"{name}.npy", "w", force_zip64=True) as part:
+                np.lib.format.write_array(part, np.asarray(array), allow_pickle=False)
 
 
 def write_run(folder: str | Path, run: Mapping[str, Any]) -> None:
