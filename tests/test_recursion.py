@@ -22,3 +22,14 @@ def test_equals_the_loop(steps):
 def test_no_steps_and_no_past():
     assert first_order(np.array([0.5, 0.1]), np.empty((2, 0)), np.ones(2)).shape == (2, 0)
     np.testing.assert_array_equal(first_order(np.array([0.5]), np.array([[2.0, 1.0]])), [[2.0, 2.0]])
+
+
+@pytest.mark.parametrize("steps", [60, 200])
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_what_is_not_finite_spoils_nothing_before_it(steps, bad):
+    inputs = np.ones((2, steps))
+    inputs[0, 40] = bad
+    y = first_order(np.array([0.5, 0.5]), inputs)
+    assert np.isfinite(y[0, :40]).all()
+    assert not np.isfinite(y[0, 40:]).any()
+    assert np.isfinite(y[1]).all()

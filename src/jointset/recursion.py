@@ -29,5 +29,10 @@ def first_order(decay: Array, inputs: Array, before: Array | None = None) -> Arr
 
     diagonal, above, order = np.ones(steps), np.zeros(steps - 1), np.arange(1, steps + 1, dtype=np.int32)
     for row, a in zip(y, decay, strict=True):
-        row[:] = dgttrs(np.full(steps - 1, -a), diagonal, above, above[1:], order, row)[0].ravel()
+        solved = dgttrs(np.full(steps - 1, -a), diagonal, above, above[1:], order, row)[0].ravel()
+        if np.isfinite(solved).all():
+            row[:] = solved
+        else:  # what is not finite spoils all steps there, here only those after it
+            for t in range(1, steps):
+                row[t] += a * row[t - 1]
     return y

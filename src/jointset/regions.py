@@ -17,7 +17,7 @@ import numpy as np
 
 from jointset.contracts import Array, Law, Region
 from jointset.errors import require
-from jointset.ties import settled
+from jointset.ties import ROUNDING, settled
 
 
 def unit_ball_log_volume(n: int) -> float:
@@ -77,8 +77,9 @@ class Sizes:
 
     @property
     def bounds(self) -> tuple[Array, Array]:
-        """Lower and upper end of the projection on every sensor."""
-        return self.center - self.half_width, self.center + self.half_width
+        """Lower and upper end of the projection on every sensor, further out by what rounding can move a tie."""
+        reach = self.half_width * (1.0 + ROUNDING)
+        return self.center - reach, self.center + reach
 
     @property
     def width(self) -> Array:

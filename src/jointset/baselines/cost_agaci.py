@@ -57,8 +57,11 @@ class CostAgACI:
 
     def radius(self, state: CostState) -> float:
         """Weighted mean of the experts' radii."""
-        weights = np.exp(state.log_weights)
-        return float(weights @ _radii(state) / weights.sum())
+        weights, radii = np.exp(state.log_weights), _radii(state)
+        middle = radii[weights.argmax()]
+        if not np.isfinite(middle):
+            return float(middle)
+        return float(middle + weights @ (radii - middle) / weights.sum())  # exact when all agree
 
     def update(self, state: CostState, score: float) -> CostState:
         """State after one score; NaN leaves it as it is."""

@@ -156,7 +156,7 @@ class Rolling:
     residuals: Array | None = None  # the last window of the pilot block, set by fit
 
     def __post_init__(self) -> None:
-        require(0.0 < self.shrink <= 1.0, f"shrink must lie in (0, 1], got {self.shrink}")
+        require(0.0 < self.shrink < 1.0, f"shrink must lie between 0 and 1, got {self.shrink}")
         require(1 <= self.refresh <= self.window, f"refresh must lie between 1 and the window, got {self.refresh}")
         require(self.tolerance > 0, f"tolerance must be positive, got {self.tolerance}")
 

@@ -134,7 +134,7 @@ def draw_cuts(figure: Any, run: Run, pair: tuple[int, int], steps: range, column
     cuts = [section(law[t], run.radius[t], pair, run.values[t]) for t in steps]
     axes = figure.subplots(-(-len(steps) // columns), columns, sharex=True, sharey=True, squeeze=False).ravel()
     for ax, t, cut in zip(axes, steps, cuts, strict=False):
-        draw_cut(ax, cut, run.values[t][list(pair)])
+        draw_cut(ax, cut, run.values[t][list(pair)], bool(run.inside[t]))
         outside = "" if run.inside[t] else ", outside"
         ax.set_title(f"step {t}{outside}", fontsize=9.5, color=MISS if outside else INK, pad=3)
     for ax in axes[len(steps) :]:
@@ -147,16 +147,13 @@ def draw_cuts(figure: Any, run: Run, pair: tuple[int, int], steps: range, column
     figure.supylabel(run.sensors[pair[1]], fontsize=matplotlib.rcParams["font.size"], color="#333333")
 
 
-def draw_cut(ax: Any, cut: Any, reading: Array) -> None:
+def draw_cut(ax: Any, cut: Any, reading: Array, inside: bool) -> None:
     """The cut as a filled ellipse and the reading of the pair: a dot inside it, a cross outside."""
     if cut.radius >= 0:
         outline = cut.outline()
         ax.fill(*outline, facecolor="#dbe6ef", edgecolor="#0b3c6f", linewidth=1.4)
-        deviation = reading - cut.center
-        inside = deviation @ np.linalg.solve(cut.covariance, deviation) <= cut.radius
     else:
         ax.text(0.5, 0.06, "no cut", transform=ax.transAxes, ha="center", fontsize=9, color="#555555")
-        inside = False
     if inside:
         ax.plot(*reading, "o", color=INK, markersize=4.5)
     else:

@@ -28,6 +28,7 @@ from jointset.covariance import Covariance
 from jointset.errors import require, require_alpha
 from jointset.laws import DenseLaw
 from jointset.storage import storable
+from jointset.ties import settled
 
 WINDOWS = {"forest": 10, "empirical": 100, "network": 32}
 REFIT = 50
@@ -104,7 +105,7 @@ class MultiDimRule:
         if self.variant == "network":
             covariance = shrunk(covariance, self.shrinkage)
         past = Past(*invertible(covariance))
-        scores = np.sqrt(past.emitted.distance(residuals))
+        scores = np.sqrt(settled(past.emitted.distance(residuals)))
         radii: Any = scores[-self.lags :]
         if self.variant == "forest":
             radii = ForestState(scores, 0, None)
@@ -126,7 +127,7 @@ class MultiDimRule:
             lower = np.zeros_like(upper)
         else:
             if covariances is None:
-                scores = np.sqrt(state.past.emitted.distance(residuals))
+                scores = np.sqrt(settled(state.past.emitted.distance(residuals)))
             else:
                 scores = root_scores(covariances[:-1], residuals)
             lower, upper, after = self._intervals(state.radii, scores)

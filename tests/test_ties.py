@@ -1,0 +1,59 @@
+"""Scores that are equal but for rounding tie."""
+
+import numpy as np
+import pytest
+
+from jointset import Panel
+from jointset.baselines.root_score import RootMahalanobis
+from jointset.laws import DenseLaw
+from jointset.methods import predictor_for
+from jointset.scores import Mahalanobis, MaxStudentised
+from jointset.ties import settled
+
+
+def test_the_order_of_the_sensors_does_not_matter():
+    """Another order sums in another order: the last bits differ, the scores do not."""
+    rng = np.random.default_rng(0)
+    n, steps = 40, 500
+    A = rng.normal(size=(n, 2 * n))
+    S, order, y = A @ A.T / n, rng.permutation(n), rng.normal(size=(steps, n))
+    law = DenseLaw(np.zeros((steps, n)), S)
+    other = DenseLaw(np.zeros((steps, n)), S[np.ix_(order, order)])
+    raw = law.mahalanobis(y) == other.mahalanobis(y[:, order])
+    assert raw.mean() < 0.9  # else this shows nothing
+    for score in (Mahalanobis(), MaxStudentised()):
+        assert (score.score(law, y) == score.score(other, y[:, order])).mean() > 0.95
+
+
+def test_what_is_no_number_or_differs_stays():
+    assert np.isnan(settled(np.nan))
+    np.testing.assert_array_equal(
+        settled(np.array([0.0, np.inf, -np.inf, 3.5, 5e-324])), [0.0, np.inf, -np.inf, 3.5, 5e-324]
+    )
+    x = np.geomspace(1e-300, 1e300, 50)
+    np.testing.assert_allclose(settled(x), x, rtol=6e-14)
+    assert (settled(x) != settled(x * (1 + 2e-13))).all()
+
+
+@pytest.mark.parametrize("score", [Mahalanobis(), MaxStudentised(), RootMahalanobis()])
+def test_a_tie_lies_inside_the_set_and_inside_its_bounds(score):
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        law = DenseLaw(rng.normal(size=1), np.array([[rng.uniform(0.5, 2.0)]]))
+        y = law.mean + rng.normal(size=1)
+        region = score.region(law, score.score(law, y))
+        lower, upper = region.bounds
+        assert region.contains(y)
+        assert lower <= y <= upper
+
+
+@pytest.mark.parametrize("name", ["static", "static+agaci", "ewma", "kalman", "multidim-spci", "group+agaci", "factor"])
+def test_a_frozen_network_is_inside(name):
+    """Readings that stand still through calibration and test have one score, which is the radius."""
+    rng = np.random.default_rng(2)
+    values = rng.normal(size=(900, 6)) @ rng.normal(size=(6, 6))
+    values[500:] = values[500]
+    A = np.ones((6, 6)) - np.eye(6)
+    panel = Panel(values, tuple("abcdef"), adjacency=A)
+    fitted = predictor_for(name).fit(panel[:450]).calibrate(panel[450:700])
+    assert fitted.run(panel[700:]).inside.mean() > 0.95
