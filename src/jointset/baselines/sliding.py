@@ -27,7 +27,6 @@ from jointset.baselines.updates import add_gram, eliminate, inverse_root
 from jointset.contracts import Array
 from jointset.covariance import Covariance
 
-NEAR = 12  # rows looked at first for the end of a segment
 TINY = 1e-12  # a variance can vanish but for rounding
 FALL = 1e-8  # the moment is made anew where a variance has fallen so far
 SECOND = 2.0  # two sensors that have moved so far end a segment
@@ -42,11 +41,10 @@ class Window(NamedTuple):
     jitter: float
     tolerance: float
 
-    def matrix(self, moment: Array, target: Array, out: Array | None = None) -> Array:
+    def matrix(self, moment: Array, target: Array) -> Array:
         """(1 - s) C + s diag(target) + jitter I, C (N, N) being the second moment of a window."""
-        S = np.multiply(moment, 1.0 - self.shrink, out=out)
-        diagonal = np.einsum("ii->i", S)
-        diagonal += self.shrink * target + self.jitter
+        S = (1.0 - self.shrink) * moment
+        S.flat[:: len(S) + 1] += self.shrink * target + self.jitter
         return S
 
 
@@ -136,7 +134,7 @@ class Moment:
     def __init__(self, base: Array) -> None:
         self.matrix = np.asfortranarray(base.T @ base / len(base), dtype=float)
         self.highest = self.matrix.diagonal().copy()
-        self.space = np.zeros((2, *self.matrix.shape)).transpose(0, 2, 1)  # for a covariance and its inverse root
+        self.space = np.zeros(self.matrix.shape, order="F")  # zero above the diagonal
 
     def at(self, base: Array) -> Array:
         """The moment, cleared where need be; `base` (length, N) is its window."""
@@ -169,11 +167,11 @@ def segment(
         leaving[~complete] = 0.0
     C = moment.at(base)
     target = C.diagonal().copy()
-    whiten = inverse_root(window.matrix(C, target, moment.space[0]), moment.space[1])
+    whiten = inverse_root(window.matrix(C, target), moment.space)
     precisions = np.einsum("ki,ki->i", whiten, whiten)
-    variance = _variances(window, target, precisions, coming, leaving)
-    stop = len(variance)
-    coming, leaving = coming[:stop], leaving[:stop]
+    variance = _variances(window, target, coming, leaving)
+    stop = _stop(window, variance, precisions)
+    coming, leaving, variance = coming[:stop], leaving[:stop], variance[:stop]
     moment.add(coming, leaving, variance, window.length)
     if stop <= first:
         return stop, None
@@ -184,14 +182,14 @@ def segment(
     p = _precisions_of(precisions, x, pivots)[first:]
     grown = drift * p
     grown += 1.0
-    own = x[2 * first :: 2]
+    own = x[2 * first :: 2] / weight
     y = drift / grown
     y *= own
-    plain, once = (pivots[2 * first :: 2] - 1.0) / weight**2, np.einsum("ti,ti->t", y, own) / weight**2
+    plain, once = (pivots[2 * first :: 2] - 1.0) / weight**2, np.einsum("ti,ti->t", y, own)
     distance = plain - once
     far = np.flatnonzero(np.abs(once) > FAR * plain)
     if len(far):
-        y, active = y[far] / weight, 2 * (first + far)
+        y, active = y[far], 2 * (first + far)
         twice = _power(whiten, x, pivots, active, y) - np.einsum("ti,ti->t", p[far] * y, y)
         distance[far] = plain[far] - _series(once[far], twice)
     np.maximum(distance, 0.0, out=distance)  # but for rounding
@@ -230,47 +228,38 @@ def _updates(coming: Array, leaving: Array, weight: float, whiten: Array) -> tup
     return pivots, dtrmm(1.0, whiten, solved.T, lower=1, trans_a=1, overwrite_b=1).T
 
 
-def _variances(window: Window, target: Array, precisions: Array, coming: Array, leaving: Array) -> Array:
-    """Variances before each row (T, N), up to that at which the target has moved too far."""
+def _variances(window: Window, target: Array, coming: Array, leaving: Array) -> Array:
+    """Variances before each row (T, N)."""
     variance = np.empty(coming.shape)
+    np.multiply(coming[:-1], coming[:-1], out=variance[1:])
+    variance[1:] -= leaving[:-1] * leaving[:-1]
+    variance[1:] *= 1.0 / window.length
     variance[0] = target + window.jitter
-    start = 0
-    for end in (min(NEAR, len(variance)), len(variance)):
-        more = variance[start + 1 : end]
-        np.multiply(coming[start : end - 1], coming[start : end - 1], out=more)
-        more -= leaving[start : end - 1] * leaving[start : end - 1]
-        more *= 1.0 / window.length
-        np.cumsum(variance[start:end], axis=0, out=variance[start:end])
-        stop = start + _stop(window, variance[start:end], variance[0], precisions)
-        if stop < end:
-            return variance[:stop]
-        start = end - 1
-    return variance
+    return np.cumsum(variance, axis=0, out=variance)
 
 
 def _precisions_of(start: Array, x: Array, pivots: Array) -> Array:
     """diag P before each step (T, N), x (2 T, N) being the updates under the precisions before them."""
     lost = x[:-2] * x[:-2]
-    lost *= (-1.0 / pivots[:-2])[:, None]
+    lost /= -pivots[:-2, None]
     p = np.empty((len(pivots) // 2, len(start)))
     p[0] = start
     np.add(lost[::2], lost[1::2], out=p[1:])
     return np.cumsum(p, axis=0, out=p)
 
 
-def _stop(window: Window, variance: Array, start: Array, precisions: Array) -> int:
+def _stop(window: Window, variance: Array, precisions: Array) -> int:
     """First row whose target has moved too far: on average, or in two sensors at once (one alone is exact).
 
     A variance that is q times that of the start counts as a move by max(q, 1 / q) - 1, times its weight: a target that
     shrinks lets the precision of its sensor grow.
     """
-    grown = variance * (1.0 / start)
-    np.maximum(grown, TINY, out=grown)  # below but for rounding
+    grown = variance / variance[0]
+    np.abs(grown, out=grown)
+    grown += TINY
     np.maximum(grown, 1.0 / grown, out=grown)
-    weight = window.shrink * start * precisions
-    beyond = grown @ weight > weight.sum() + window.tolerance * len(weight)
-    far = grown > 1.0 + SECOND / weight
-    if far.any():
-        beyond |= np.count_nonzero(far, axis=1) > 1
-    beyond = np.flatnonzero(beyond)
+    weight = window.shrink * variance[0] * precisions
+    total = grown @ weight - weight.sum()
+    far = np.count_nonzero(grown > 1.0 + SECOND / weight, axis=1)
+    beyond = np.flatnonzero((total > window.tolerance * len(weight)) | (far > 1))
     return int(beyond[0]) if len(beyond) else len(variance)

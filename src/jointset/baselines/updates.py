@@ -14,11 +14,11 @@ the one that makes up update active_t, u = weight_t e, its distance is there alr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dgemm, dsyrk, dtrmm, dtrsm
+from scipy.linalg.blas import dsyrk, dtrmm, dtrsm
 from scipy.linalg.lapack import dgetrf, dpotrf, dtrtri
 
 from jointset.contracts import Array
@@ -157,33 +157,21 @@ def inverse_root(matrix: Array, out: Array | None = None, leaf: int = 64) -> Arr
 
 
 def eliminate(gram: Array, right: Array) -> tuple[Array, Array]:
-    """d (K,) and L^-1 right (K, N), which may overwrite `right`, for a symmetric M = L D L', without pivoting.
+    """d (K,) and L^-1 right (K, N) for a symmetric M = L D L', without pivoting.
 
     A block of rows at a time, in order, so that nothing depends on the rows that follow.
     """
-    solved = right = np.ascontiguousarray(right, dtype=float)  # its blocks of rows are changed in place
-    pivots = []
+    pivots, solved = [], []
     while left := len(gram):
         inverse, d = _leading_factors(gram if left <= BLOCK else gram[:BLOCK, :BLOCK])
         size = len(d)
         pivots.append(d)
-        here, right = right[:size], right[size:]
-        dtrmm(1.0, inverse, here.T, side=1, diag=1, overwrite_b=1)
-        rest = gram[size:, size:]
-        if left > size:
-            upper = dtrmm(1.0, inverse, gram[size:, :size], side=1, diag=1)  # L D of the rows below
-            ratio = upper / d
-            rest = rest - ratio @ upper.T
-            dgemm(-1.0, here.T, ratio, 1.0, right.T, trans_b=1, overwrite_c=1)
-        gram = rest
-    return np.concatenate(pivots), solved
-
-
-@lru_cache(maxsize=BLOCK)
-def _scales(size: int) -> tuple[Array, Array]:
-    """Factors of the rows, and their numbers."""
-    numbers = np.arange(size)
-    return np.ldexp(1.0, -(960 // max(size, BLOCK // 2)) * numbers), numbers
+        solved.append(dtrmm(1.0, inverse, right[:size].T, side=1, diag=1).T)
+        upper = dtrmm(1.0, inverse, gram[size:, :size], side=1, diag=1)  # L D of the rows below
+        ratio = upper / d
+        gram = gram[size:, size:] - ratio @ upper.T
+        right = right[size:] - ratio @ solved[-1]
+    return np.concatenate(pivots), np.concatenate(solved)
 
 
 def _leading_factors(gram: Array) -> tuple[Array, Array]:
@@ -193,9 +181,9 @@ def _leading_factors(gram: Array) -> tuple[Array, Array]:
     order does not hold, the answer is for the first half of the rows, with factors further apart.
     """
     size = len(gram)
-    scale, ascending = _scales(size)
+    scale = np.ldexp(1.0, -(960 // max(size, BLOCK // 2)) * np.arange(size))
     upper, order, failed = dgetrf(gram * scale[:, None])
-    if failed or (order != ascending).any():
+    if failed or (order != np.arange(size)).any():
         require(size > 1, NOT_DEFINITE)
         return _leading_factors(gram[: size // 2, : size // 2])
     pivots = upper.diagonal().copy()
