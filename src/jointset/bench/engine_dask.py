@@ -35,6 +35,11 @@ SHORT, LARGEST = 5.0, 12  # weight of a short task, and how many of them travel 
 Bundle = tuple[Task, ...]
 LEAN = {  # workers that neither watch what they do nor give back memory at every turn: both cost as much as the work
     "distributed.worker.profile.enabled": False,
+    "distributed.worker.memory.monitor-interval": "500ms",
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.client.scheduler-info-interval": "10s",
+    "distributed.scheduler.work-stealing": False,  # tasks wait at the scheduler
     "distributed.scheduler.worker-saturation": 1.0,  # one task a worker: none is blamed for a death beside it
     "distributed.nanny.pre-spawn-environ": dict.fromkeys(THREADS, "1"),
 }
