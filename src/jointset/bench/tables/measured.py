@@ -55,7 +55,7 @@ class Summary(NamedTuple):
     backbone: str
 
     def number(self, quantity: str, digits: int = 3, seed: int | None = None) -> Number | None:
-        """Mean over seeds and sample standard deviation (None for one seed), or the value of one seed."""
+        """Mean over seeds and sample standard deviation (None where seeds do not differ), or the value of one seed."""
         if seed is not None:
             found = self.seeds.get(seed, {}).get(quantity, math.nan)
             return None if math.isnan(found) else Number(found, None, digits)
@@ -64,7 +64,8 @@ class Summary(NamedTuple):
         if not len(values):
             return None
         mean = float(values.mean())
-        spread = float(values.std(ddof=1)) if len(values) > 1 and math.isfinite(mean) else None
+        varies = math.isfinite(mean) and bool(values.max() > values.min())  # some rows are the same for every seed
+        spread = float(values.std(ddof=1)) if varies else None
         return Number(mean, spread, digits)
 
     def only(self, seeds: Iterable[int]) -> Summary:
