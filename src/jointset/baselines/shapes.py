@@ -181,9 +181,7 @@ class Rolling:
         window = Window(self.window, self.shrink, self.jitter, self.tolerance)
         held = len(state.pending)
         rows = np.concatenate([state.pending, residuals]) if held else residuals
-        complete = ~np.isnan(rows.sum(axis=1))
-        if not complete.all():  # a gap, or infinities of both signs
-            complete = ~np.isnan(rows).any(axis=1)
+        complete: Array = np.asarray(~np.isnan(rows).any(axis=1))
         known = rows if complete.all() else rows[complete]
         early = np.concatenate([state.base, known[: self.window]])
         moment = Moment(state.base)
