@@ -78,7 +78,7 @@ class Sizes:
     @property
     def bounds(self) -> tuple[Array, Array]:
         """Lower and upper end of the projection on every sensor, further out by what rounding can move a tie."""
-        reach = self.half_width * (1.0 + ROUNDING)
+        reach = self.half_width * (1.0 + 2.0 * ROUNDING)
         return self.center - reach, self.center + reach
 
     @property

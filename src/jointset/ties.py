@@ -6,12 +6,12 @@ import numpy as np
 
 from jointset.contracts import Array
 
-BITS = 44
+BITS = 42
 ROUNDING = 2.0**-BITS  # most that a score is moved by, as a share of it
 
 
 def settled(scores: Array | float) -> Array:
-    """Scores rounded to 44 bits, 6e-14 of their size.
+    """Scores rounded to 42 bits, 2e-13 of their size.
 
     In an outage readings repeat for hours, and so do their scores, each time with other last bits. Where the radius is
     one of them, whether those hours count as inside must not hang on these bits: as equals of the radius they do.

@@ -61,7 +61,8 @@ class CostAgACI:
         middle = radii[weights.argmax()]
         if not np.isfinite(middle):
             return float(middle)
-        return float(middle + weights @ (radii - middle) / weights.sum())  # exact when all agree
+        some = weights > 0.0
+        return float(middle + weights[some] @ (radii[some] - middle) / weights.sum())  # exact when all agree
 
     def update(self, state: CostState, score: float) -> CostState:
         """State after one score; NaN leaves it as it is."""

@@ -39,7 +39,6 @@ LEAN = {  # workers that neither watch what they do nor give back memory at ever
     "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.client.scheduler-info-interval": "10s",
-    "distributed.scheduler.work-stealing": False,  # tasks wait at the scheduler
     "distributed.scheduler.worker-saturation": 1.0,  # one task a worker: none is blamed for a death beside it
     "distributed.nanny.pre-spawn-environ": dict.fromkeys(THREADS, "1"),
 }

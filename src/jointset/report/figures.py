@@ -152,7 +152,7 @@ def draw_cut(ax: Any, cut: Any, reading: Array, inside: bool) -> None:
     if cut.radius >= 0:
         outline = cut.outline()
         ax.fill(*outline, facecolor="#dbe6ef", edgecolor="#0b3c6f", linewidth=1.4)
-    else:
+    elif not inside:
         ax.text(0.5, 0.06, "no cut", transform=ax.transAxes, ha="center", fontsize=9, color="#555555")
     if inside:
         ax.plot(*reading, "o", color=INK, markersize=4.5)

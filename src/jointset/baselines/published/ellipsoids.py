@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.ties import settled
 
 LOCAL_SHARE = 0.95  # weight of the neighbours' covariance, the rest is the global one
 RIDGE = 1e-8  # share of the mean variance added to a covariance that cannot be inverted
@@ -16,13 +15,6 @@ def low_rank(covariance: Array, rank: int) -> Array:
     values, vectors = np.linalg.eigh(covariance)
     kept = vectors[:, -rank:]
     return (kept * values[-rank:]) @ kept.T
-
-
-def root_scores(covariance: Array, residuals: Array) -> Array:
-    """(e' S^+ e)^1/2 of residuals (..., N); S (N, N) or one for each step, the pseudo-inverse where singular."""
-    precision = np.linalg.pinv(covariance, hermitian=True)
-    form = np.einsum("...i,...ij,...j->...", residuals, precision, residuals)
-    return np.sqrt(settled(np.maximum(form, 0.0)))
 
 
 def local_covariances(series: Array, m: int, neighbors: int, overall: Array) -> Array:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from jointset.baselines.published.ellipsoids import invertible, local_covariances, root_scores, shrunk
+from jointset.baselines.published.ellipsoids import invertible, local_covariances, shrunk
 from jointset.baselines.published.forest import ForestSettings, ForestState, forest_intervals
 from jointset.baselines.published.network import NetworkState, network_radii, train
 from jointset.baselines.published.rows import PublishedRow
@@ -126,11 +126,8 @@ class MultiDimRule:
             upper, after = network_radii(state.radii, residuals)
             lower = np.zeros_like(upper)
         else:
-            if covariances is None:
-                scores = np.sqrt(settled(state.past.emitted.distance(residuals)))
-            else:
-                scores = root_scores(covariances[:-1], residuals)
-            lower, upper, after = self._intervals(state.radii, scores)
+            emitted = state.past.emitted if covariances is None else Covariance(covariances[:-1])
+            lower, upper, after = self._intervals(state.radii, np.sqrt(settled(emitted.distance(residuals))))
         parameters = (lower, upper) if covariances is None else (lower, upper, covariances)
         return parameters, MultiDimState(state.past, after, recent)
 

@@ -64,8 +64,8 @@ class Summary(NamedTuple):
         if not len(values):
             return None
         mean = float(values.mean())
-        varies = math.isfinite(mean) and bool(values.max() > values.min())  # some rows are the same for every seed
-        spread = float(values.std(ddof=1)) if varies else None
+        same = bool(values.max() - values.min() <= 1e-12 * abs(mean))  # some rows are the same for every seed
+        spread = None if same or not math.isfinite(mean) else float(values.std(ddof=1))
         return Number(mean, spread, digits)
 
     def only(self, seeds: Iterable[int]) -> Summary:
