@@ -64,8 +64,8 @@ class Summary(NamedTuple):
         if not len(values):
             return None
         mean = float(values.mean())
-        same = bool(values.max() - values.min() <= 1e-12 * abs(mean))  # some rows are the same for every seed
-        spread = None if same or not math.isfinite(mean) else float(values.std(ddof=1))
+        varies = math.isfinite(mean) and values.max() - values.min() > 1e-12 * abs(mean)  # some rows have no seed
+        spread = float(values.std(ddof=1)) if varies else None
         return Number(mean, spread, digits)
 
     def only(self, seeds: Iterable[int]) -> Summary:
