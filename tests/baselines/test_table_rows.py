@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from jointset.baselines.cost_agaci import CostAgACI
 from jointset.baselines.rows import run_row
 from jointset.datasets.cells import cell
 
@@ -31,3 +32,12 @@ def test_a_row_lands_on_the_printed_one(name, cells):
     assert np.mean([run.joint for run in runs]) == pytest.approx(joint, abs=0.005)
     for run in runs:  # Hadamard: no shape has more volume than the box around it
         assert run.log_volume.mean() < np.log(2.0 * run.width.mean())
+
+
+def test_an_infinite_score_does_not_end_the_rule():
+    rule = CostAgACI(0.1)
+    state = rule.start(np.arange(1.0, 101.0))
+    for score in (5.0, np.inf, 3.0, 200.0, 1.0):
+        state = rule.update(state, score)
+    assert np.isfinite(state.log_weights).all()
+    assert 90.0 < rule.radius(state) <= 200.0

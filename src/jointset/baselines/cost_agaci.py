@@ -70,7 +70,8 @@ class CostAgACI:
             return state
         radii = _radii(state)
         cost = radii + (2.0 / self.alpha) * np.maximum(score - radii, 0.0)
-        weights = state.log_weights - (cost - cost.min())
+        least = cost.min()
+        weights = state.log_weights - (cost - least if np.isfinite(least) else 0.0)  # infinite for all alike
         levels = np.clip(state.levels + np.array(self.gammas) * (self.alpha - (score > radii)), *CLIP)
         limited = state.limited + any(at_edge(level, CLIP) for level in state.levels.tolist())
         return CostState(
