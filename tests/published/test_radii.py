@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from jointset.baselines.published.ellipsoids import invertible, local_covariances, low_rank, shrunk
+from jointset.baselines.published.ellipsoids import invertible, local_covariances, shrunk
 from jointset.baselines.published.forest import (
     Forest,
     ForestSettings,
@@ -31,6 +31,13 @@ def agrees(ours, recorded, tag):
     np.testing.assert_allclose(lower, recorded[f"{tag}_lower"], **EXACT)
     np.testing.assert_allclose(upper, recorded[f"{tag}_upper"], **EXACT)
     np.testing.assert_allclose(GRID[best], recorded[f"{tag}_beta_hat"], **EXACT)
+
+
+def low_rank(covariance, rank):
+    """The covariance (N, N) with all but its `rank` largest eigenvalues set to zero."""
+    values, vectors = np.linalg.eigh(covariance)
+    kept = vectors[:, -rank:]
+    return (kept * values[-rank:]) @ kept.T
 
 
 def root_scores(covariance, residuals):

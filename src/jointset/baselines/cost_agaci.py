@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jointset.calibration.boa import mix
 from jointset.calibration.pool import ScorePool, slide, start_pool
 from jointset.calibration.quantiles import rank
 from jointset.calibration.sequence import CLIP, at_edge, replay, share
@@ -57,12 +58,7 @@ class CostAgACI:
 
     def radius(self, state: CostState) -> float:
         """Weighted mean of the experts' radii."""
-        weights, radii = np.exp(state.log_weights), _radii(state)
-        middle = radii[weights.argmax()]
-        if not np.isfinite(middle):
-            return float(middle)
-        some = weights > 0.0
-        return float(middle + weights[some] @ (radii[some] - middle) / weights.sum())  # exact when all agree
+        return mix(np.exp(state.log_weights), _radii(state))
 
     def update(self, state: CostState, score: float) -> CostState:
         """State after one score; NaN leaves it as it is."""

@@ -65,8 +65,12 @@ def update_boa(state: BOAState, regret: Array, rates: str = "doubling") -> BOASt
 
 
 def mix(weights: Array, forecasts: Array) -> float:
-    """Weighted mean of forecasts (K,), exact when all agree."""
-    return float(forecasts[0] + weights @ (forecasts - forecasts[0]))
+    """Weighted mean of forecasts (K,), exact when all agree or one has all the weight; weights need not sum to 1."""
+    middle = forecasts[weights.argmax()]
+    if not np.isfinite(middle):
+        return float(middle)
+    some = weights > 0.0
+    return float(middle + weights[some] @ (forecasts[some] - middle) / weights.sum())
 
 
 def pinball_regret(mixture: float, forecasts: Array, target: float, tau: float) -> Array:

@@ -1,4 +1,4 @@
-"""Covariances of MultiDimSPCI: the sample covariance, its low-rank, local and shrunk forms, and the ridge."""
+"""Covariances of MultiDimSPCI: the local and shrunk forms of the sample covariance, and the ridge."""
 
 from __future__ import annotations
 
@@ -8,13 +8,6 @@ from jointset.contracts import Array
 
 LOCAL_SHARE = 0.95  # weight of the neighbours' covariance, the rest is the global one
 RIDGE = 1e-8  # share of the mean variance added to a covariance that cannot be inverted
-
-
-def low_rank(covariance: Array, rank: int) -> Array:
-    """The covariance (N, N) with all but its `rank` largest eigenvalues set to zero."""
-    values, vectors = np.linalg.eigh(covariance)
-    kept = vectors[:, -rank:]
-    return (kept * values[-rank:]) @ kept.T
 
 
 def local_covariances(series: Array, m: int, neighbors: int, overall: Array) -> Array:
