@@ -103,7 +103,7 @@ def processor(work) -> float:
 def compare(
     what: str, shape, matrices, E: np.ndarray, centers: np.ndarray, wanted: int, checked: int = STEPS
 ) -> tuple[str, str, str]:
-    """All sides in turn, medians of five rounds; differences over the first `checked` steps."""
+    """All sides in turn, medians of nine rounds; differences over the first `checked` steps."""
     scores, log_dets = (found[:checked] for found in scored(shape, E, centers))
     exact_scores, exact_log_dets = literal(E[:checked], matrices())
     rounds = [
@@ -112,7 +112,7 @@ def compare(
             processor(lambda: literal(E[:SAMPLE], matrices())) / SAMPLE,
             processor(lambda: plain(E[:SAMPLE], matrices())) / SAMPLE,
         )
-        for _ in range(5)
+        for _ in range(9)
     ]
     fast = np.median([one for one, _, _ in rounds])
     lean, usual = (np.median([sides[k] / sides[0] for sides in rounds]) for k in (1, 2))

@@ -119,9 +119,9 @@ def test_rolling_follows_its_moving_target(residuals, tolerance):
     assert np.abs(law.log_det - log_dets).max() / 12 < tolerance**2
     gaps = np.abs(law.mahalanobis(E)[whole] / scores[whole] - 1)
     assert np.median(gaps) < 0.1 * tolerance**2 and np.quantile(gaps, 0.99) < 0.1 * tolerance
-    for t in (3, 110, 127, 300):  # one step on its own has the very numbers of the run
-        assert law[t].log_det == pytest.approx(law.log_det[t], abs=1e-9)
-        assert law[t].mahalanobis(E[t]) == pytest.approx(law.mahalanobis(E)[t], rel=1e-9)
+    for t in (3, 110, 127, 300):  # one step on its own has the numbers of the run, to single precision
+        assert law[t].log_det == pytest.approx(law.log_det[t], abs=1e-6)
+        assert law[t].mahalanobis(E[t]) == pytest.approx(law.mahalanobis(E)[t], rel=1e-6)
         np.testing.assert_allclose(law[t].variance, variances[t], rtol=1e-8)
 
 
@@ -147,7 +147,9 @@ def test_elimination_takes_its_pivots_in_order(size, jump):
     for k in range(size):
         rest[k + 1 :] -= rest[k + 1 :, k : k + 1] / rest[k, k] * rest[k]
     np.testing.assert_allclose(d, rest.diagonal(), rtol=1e-6)
-    np.testing.assert_allclose(solved, rest[:, size:], rtol=1e-6, atol=1e-6)
+    assert solved.dtype == np.float32
+    expected = rest[:, size:] / np.sqrt(np.abs(d))[:, None]
+    assert (np.abs(solved - expected).max(axis=1) < 1e-4 * np.abs(expected).max(axis=1)).all()
 
 
 def test_the_root_is_inverted_by_halves():

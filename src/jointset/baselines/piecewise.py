@@ -72,14 +72,14 @@ class PiecewiseLaw:
         e = np.asarray(y, dtype=float) - self.mean
         if not self._plain:
             e /= self.unit
-        missing = np.isnan(e)
-        gaps = bool(missing.any())
+        gaps = bool(np.isnan(e.sum()))  # the fastest search
+        missing = np.isnan(e) if gaps else np.empty((0, 0), dtype=bool)
         if gaps:
             e[missing] = 0.0
         out = np.empty(len(e))
         for piece in self.pieces:
             out[piece.where] = piece.covariance.distance(e[piece.where])
-        for t in np.flatnonzero(missing.any(axis=1)).tolist() if gaps else ():  # the marginal law on what is there
+        for t in np.flatnonzero(missing.any(axis=1)).tolist():  # the marginal law on what is there
             out[t] = np.nan if missing[t].all() else self._at(t).observed(missing[t]).distance(e[t])
         return out
 

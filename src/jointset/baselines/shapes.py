@@ -174,6 +174,7 @@ class Rolling:
         window = np.asarray(self.residuals)
         return UpdatedState(window, window[:0].copy())
 
+    @np.errstate(over="ignore")  # a variance too many times its start for single precision starts a new segment
     def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
         """Laws of all rows, a piece for every exact factorisation."""
         from jointset.baselines.sliding import Moment, Window, segment  # here, as scipy takes longest to import

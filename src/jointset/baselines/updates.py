@@ -14,11 +14,11 @@ the one that makes up update active_t, u = weight_t e, its distance is there alr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dsyrk, dtrmm, dtrsm
+from scipy.linalg.blas import dsyrk, dtrmm, dtrsm, sgemm, strmm
 from scipy.linalg.lapack import dgetrf, dpotrf, dtrtri
 
 from jointset.contracts import Array
@@ -123,11 +123,6 @@ def factor(matrix: Array) -> Array:
     return root
 
 
-def add_gram(moment: Array, rows: Array, weight: float) -> None:
-    """Add weight rows'rows to the lower triangle of `moment`, which is in the order of Fortran."""
-    dsyrk(weight, np.ascontiguousarray(rows).T, 1.0, moment, lower=1, overwrite_c=1)
-
-
 def solve_lower(lower: Array, right: Array) -> Array:
     """lower^-1 right, in the order of `right`."""
     if right.flags.c_contiguous:  # its transpose is in the order of Fortran: no copy
@@ -144,7 +139,9 @@ def inverse_root(matrix: Array, out: Array | None = None, leaf: int = 64) -> Arr
     if out is None:
         out = np.zeros((size, size), order="F")
     if size <= leaf:
-        out[...] = dtrtri(factor(np.asfortranarray(matrix)), lower=1, overwrite_c=1)[0]
+        root, failed = dpotrf(np.array(matrix, order="F"), lower=1, clean=1, overwrite_a=1)
+        require(failed == 0, NOT_DEFINITE)
+        out[...] = dtrtri(root, lower=1, overwrite_c=1)[0]
         return out
     half = size // 2
     first = np.asfortranarray(inverse_root(matrix[:half, :half], out[:half, :half], leaf))
@@ -157,35 +154,47 @@ def inverse_root(matrix: Array, out: Array | None = None, leaf: int = 64) -> Arr
 
 
 def eliminate(gram: Array, right: Array) -> tuple[Array, Array]:
-    """d (K,) and L^-1 right (K, N) for a symmetric M = L D L', without pivoting.
+    """d (K,) and |D|^-1/2 L^-1 right (K, N), the latter in single precision, for a symmetric M = L D L'.
 
-    A block of rows at a time, in order, so that nothing depends on the rows that follow.
+    Without pivoting, a block of rows at a time and in order, so that nothing depends on the rows that follow.
     """
-    pivots, solved = [], []
+    pivots, solved, done = [], right.astype(np.float32, order="C"), 0  # solved in place, block after block
     while left := len(gram):
         inverse, d = _leading_factors(gram if left <= BLOCK else gram[:BLOCK, :BLOCK])
-        size = len(d)
+        size, root = len(d), np.sqrt(np.abs(d))
         pivots.append(d)
-        solved.append(dtrmm(1.0, inverse, right[:size].T, side=1, diag=1).T)
+        here, below = solved[done : done + size], solved[done + size :]
+        strmm(1.0, (inverse / root).astype(np.float32), here.T, side=1, overwrite_b=1)
+        if size == left:
+            break
         upper = dtrmm(1.0, inverse, gram[size:, :size], side=1, diag=1)  # L D of the rows below
         ratio = upper / d
+        sgemm(-1.0, here.T, (ratio * root).astype(np.float32), 1.0, below.T, trans_b=1, overwrite_c=1)
         gram = gram[size:, size:] - ratio @ upper.T
-        right = right[size:] - ratio @ solved[-1]
-    return np.concatenate(pivots), np.concatenate(solved)
+        done += size
+    return np.concatenate(pivots), solved
 
 
 def _leading_factors(gram: Array) -> tuple[Array, Array]:
-    """L'^-1 (above its diagonal of ones) and d by LAPACK's LU, in order as each row is made smaller than the last.
+    """L'^-1 and d by LAPACK's LU, in order as each row is made smaller than the last.
 
     The factors 2^-20, 2^-40, .. of the rows are taken out again without rounding. Where a row is so large that the
     order does not hold, the answer is for the first half of the rows, with factors further apart.
     """
     size = len(gram)
-    scale = np.ldexp(1.0, -(960 // max(size, BLOCK // 2)) * np.arange(size))
-    upper, order, failed = dgetrf(gram * scale[:, None])
-    if failed or (order != np.arange(size)).any():
+    scale, order, above = _scales(size)
+    upper, found, failed = dgetrf((gram * scale).T, overwrite_a=1)
+    if failed or found.tobytes() != order:
         require(size > 1, NOT_DEFINITE)
         return _leading_factors(gram[: size // 2, : size // 2])
     pivots = upper.diagonal().copy()
+    upper *= above
     upper /= pivots[:, None]
     return dtrtri(upper, unitdiag=1, overwrite_c=1)[0], pivots / scale
+
+
+@lru_cache(maxsize=BLOCK)
+def _scales(size: int) -> tuple[Array, bytes, Array]:
+    """Factors of the rows, the order in which LAPACK is to take them, and 1 on and above the diagonal."""
+    scale = np.ldexp(1.0, -(960 // max(size, BLOCK // 2)) * np.arange(size))
+    return scale, np.arange(size, dtype=np.int32).tobytes(), np.triu(np.ones((size, size))).copy(order="F")
