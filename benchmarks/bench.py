@@ -285,7 +285,7 @@ def dask_overhead() -> None:
         done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
         return [float(word) for word in done.stdout.split()]
 
-    rounds = [(took("local"), took("dask")) for _ in range(3)]  # in turn, best of three: shared cores
+    rounds = [(took("local"), took("dask")) for _ in range(5)]  # in turn, best of five: shared cores
     (local, local_on), (dask, dask_on) = (map(min, zip(*times, strict=True)) for times in zip(*rounds, strict=True))
     rows = [
         ("local, 2 workers", f"{local:.1f} s", f"{local_on:.1f} s from the first task to the last"),
