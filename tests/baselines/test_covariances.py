@@ -55,8 +55,9 @@ def test_ewma_is_its_recursion(residuals, refresh):
     compare(law, E, expected, 1e-8)
 
 
-def test_rolling_is_its_window_at_refresh_one(residuals):
-    shape = Rolling(window=60, jitter=0.0, refresh=1).fit(pilot(residuals[:400]))
+@pytest.mark.parametrize("how", [{"refresh": 1}, {"refresh": 40, "tolerance": 1e-12}])
+def test_rolling_is_its_window_with_a_factorisation_a_step(residuals, how):
+    shape = Rolling(window=60, jitter=0.0, **how).fit(pilot(residuals[:400]))
     E = residuals[400:]
     law, _ = shape.run(E, np.zeros(E.shape), None, shape.start())
     compare(law, E, rolling_literal(residuals), 1e-8)

@@ -53,6 +53,14 @@ def test_cells_are_names_groups_and_files():
         cells_named("file:a.csv?m=3")
 
 
+def test_names_of_files_may_have_commas(tmp_path):
+    file = tmp_path / "speeds, all, of 2025.csv"
+    file.touch()
+    many = [f"file:{tmp_path}/{k}.csv" for k in range(40)]  # together longer than a name may be
+    cells = ["grssf-a", f"file:{file}", f"file:{file}?sentinels=-99,-1", *many]
+    assert cells_named(", ".join(cells)) == cells
+
+
 def test_a_group_leaves_out_what_is_not_here_and_says_so(monkeypatch):
     states = {"metr-la": "complete", "solar": "12 of 137 plants"}
     monkeypatch.setattr(registry, "state", lambda name: states.get(name, "not here"))

@@ -317,4 +317,5 @@ def _stop(window: Window, ratio: Array, precisions: Array) -> int:
     if late.any():
         since = int(late.argmax())
         beyond[since:] |= (grown[since:] > 1.0 + SECOND / weight) @ np.ones_like(weight) > 1.0
+    beyond[0] = False  # it has not moved at all, whatever rounding says
     return int(beyond.argmax()) if beyond.any() else len(beyond)

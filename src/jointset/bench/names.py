@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from jointset.baselines.catalogue import CATALOGUE
@@ -157,21 +157,18 @@ def _checked(name: str) -> str:
 def _items(text: str) -> list[str]:
     """Parts of a comma-separated list; commas may stand in names of files and in their options (sentinels=-99,-1)."""
     items: list[str] = []
-    for piece in text.split(","):
-        part = piece.strip()
-        if not part:
-            continue
-        last = items[-1] if items and items[-1].startswith("file:") else ""
-        if "?" in last and re.match(r"[-+.\d]", part):
+    pieces = text.split(",")
+    while pieces:
+        size = next((k for k in range(len(pieces), 1, -1) if _is_file(",".join(pieces[:k]))), 1)
+        part, pieces = ",".join(pieces[:size]).strip(), pieces[size:]
+        if items and items[-1].startswith("file:") and "?" in items[-1] and re.match(r"[-+.\d]", part):
             items[-1] += f",{part}"
-        elif last and _is_file(f"{last},{piece.rstrip()}"):
-            items[-1] += f",{piece.rstrip()}"
-        else:
+        elif part:
             items.append(part)
     require(bool(items), f"nothing named in {text!r}: give a name or a comma-separated list of names")
     return list(dict.fromkeys(items))
 
 
 def _is_file(item: str) -> bool:
-    path, _, options = item.removeprefix("file:").partition("?")
-    return "," not in options and Path(path).expanduser().is_file()
+    path, _, options = item.strip().removeprefix("file:").partition("?")
+    return item.lstrip().startswith("file:") and "," not in options and os.path.isfile(os.path.expanduser(path))
