@@ -215,7 +215,12 @@ BAD_READINGS = {
     "time goes back": (edit(lambda ls: [*ls[:5], ls[6], ls[5], *ls[7:]]), FIT, r"goes back"),
     "time repeats": (edit(lambda ls: [*ls[:5], ls[4], *ls[6:]]), FIT, r"repeats that of row 3"),
     "too few rows": (edit(lambda ls: ls[:251]), FIT, r"1 calibration scores .* too few for alpha=0\.1: at least 9"),
-    "a handful of rows": (edit(lambda ls: ls[:3]), FIT, r"error: "),
+    "too few rows, of a row": (
+        edit(lambda ls: ls[:251]),
+        [*FIT, "--method", "static+aci"],
+        r"static\+aci: 1 calibration scores .* too few",
+    ),
+    "two rows": (edit(lambda ls: ls[:3]), FIT, r"kalman-tuned: .*rows is too short to fit anything on"),
     "no column for time": (lambda: None, [*FIT, "--time-column", "when"], r"no column 'when' for time"),
 }
 BAD_GRAPHS = {
@@ -236,6 +241,15 @@ BAD_OPTIONS = {
     "alpha 1": (NOTHING, [*FIT, "--alpha", "1"], r"alpha must lie strictly between 0 and 1, got 1"),
     "alpha nan": (NOTHING, [*FIT, "--alpha", "nan"], r"alpha must lie strictly between 0 and 1, got nan"),
     "alpha in demo": (NOTHING, ["demo", "--alpha", "2"], r"alpha must lie strictly between 0 and 1, got 2"),
+    "two rules": (NOTHING, [*FIT, "--method", "ewma+aci", "--calibration", "pid"], r"ewma\+aci and pid contradict"),
+    "two shapes": (NOTHING, [*FIT, "--method", "kalman:ellipsoid", "--shape", "box"], r"and box contradict each other"),
+    "recipe of a filter without one": (NOTHING, [*FIT, "--recipe", "paper"], r"--recipe.*kalman-tuned is none"),
+    "device of a filter without one": (NOTHING, [*FIT, "--device", "cuda"], r"--device.*kalman-tuned is none"),
+    "graph of a filter that needs one": (
+        NOTHING,
+        [*FIT, "--method", "gnf-node", "--steps", "2"],
+        r"gnf-node: .*has no graph.*diag-gru",
+    ),
     "filter": (NOTHING, [*FIT, "--filter", "kalmann"], r"unknown method 'kalmann': did you mean 'kalman'"),
     "shape": (NOTHING, [*FIT, "--shape", "ball"], r"unknown shape 'ball': choose one of ellipsoid, box"),
     "calibration": (NOTHING, [*FIT, "--calibration", "magic"], r"unknown calibration 'magic': choose one of split"),

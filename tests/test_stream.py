@@ -20,6 +20,7 @@ from jointset.cli import app
 from jointset.datasets import generate_grssf
 from jointset.errors import InputError
 from jointset.methods import predictor_for
+from jointset.panel import Panel
 from jointset.predictor import JointPredictor
 from jointset.streaming import Stream
 
@@ -138,6 +139,50 @@ def test_missing_readings_are_null_empty_or_absent() -> None:
 def test_a_row_without_readings_is_neither_inside_nor_outside() -> None:
     (answer,) = answers(fitted(), [HEADER, "," * 8])
     assert (answer["score"], answer["inside"], answer["observed"], answer["top"]) == (None, None, 0, [])
+
+
+@pytest.mark.parametrize("method", ["spci", "hopcpt"])
+def test_an_interval_of_no_length_does_not_hold_up_a_stream(method: str) -> None:
+    """A sensor that hardly ever moves gets such intervals; a reading off them is outside, and the next one comes."""
+    values = NETWORK.values[:, :3].copy()
+    values[np.random.default_rng(0).random(len(values)) < 0.97, 1] = 0.0
+    still = Panel(values, SENSORS[:3])
+    predictor = predictor_for(method).fit(still[:400]).calibrate(still[400:640])
+    lines = [",".join(SENSORS[:3]), *(",".join(map(repr, row)) for row in values[640:].tolist())]
+    found = answers(predictor, lines)
+    assert not [answer for answer in found if "error" in answer]
+    expected = predictor_for(method).fit(still[:400]).calibrate(still[400:640]).run(still[640:])
+    assert [answer["inside"] for answer in found] == expected.inside.tolist()
+    assert any(answer["score"] is None and answer["inside"] is False for answer in found)
+
+
+def test_a_stream_of_hours_follows_the_clock_of_its_rows() -> None:
+    """After a pause the set is that of the hour of the row, as in a run over a file."""
+    rng = np.random.default_rng(1)
+    times = 300 * np.arange(3000)
+    values = rng.normal(size=(3000, 3)) * (1.0 + 4.0 * ((times // 3600) % 24 < 6))[:, None]
+    panel = Panel(values, SENSORS[:3], times)
+    late = Panel(values[2600:2700], SENSORS[:3], times[2600:2700] + 9 * 3600)
+
+    def fresh() -> JointPredictor:
+        return predictor_for("time-of-day").fit(panel[:2000]).calibrate(panel[2000:2600])
+
+    rows = zip(late.timestamps, late.values.tolist(), strict=True)
+    lines = [json.dumps({"time": int(t), "values": row}) for t, row in rows]
+    found, expected = answers(fresh(), lines), fresh().run(late)
+    bounds = np.array([list(answer["bounds"].values()) for answer in found])
+    np.testing.assert_allclose(bounds, np.stack([expected.lower, expected.upper], axis=-1), rtol=1e-9)
+
+
+def test_rows_that_come_twice_or_late_are_noted_once() -> None:
+    told: list[str] = []
+    rows = [
+        HEADER,
+        *(csv_line(row, f"2026-01-01 00:{k:02d}") for k, row in zip((5, 6, 6, 4, 7), LIVE.values, strict=False)),
+    ]
+    found = answers(fitted(), rows, notice=told.append)
+    assert len(found) == 5 and not any("error" in answer for answer in found)
+    assert len(told) == 1 and "row 3" in told[0] and "not later" in told[0]
 
 
 def test_an_infinite_radius_is_valid_json() -> None:

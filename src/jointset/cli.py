@@ -6,6 +6,8 @@ import errno
 import json
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,7 +22,7 @@ from jointset.commands.data import data_app
 from jointset.commands.methods import methods_command
 from jointset.commands.report import report_command
 from jointset.commands.tables import tables_command
-from jointset.errors import InputError, require
+from jointset.errors import InputError, require, some
 from jointset.terminal import (
     note,
     phases,
@@ -191,6 +193,15 @@ def fit(
         standardize=not raw,
         training=training if recipe is None else training | {"recipe": recipe},
     )
+    learned = isinstance(getattr(predictor, "filter", None), GNF)
+    flags = {
+        "--recipe": recipe,
+        "--steps": steps,
+        "--checkpoint": checkpoint,
+        "--device": None if device == "cpu" else device,
+    }
+    given = [flag for flag, value in flags.items() if value is not None]
+    require(learned or not given, f"{some(given)}: only learned filters (gnf-node, ...) take that, {method} is none")
     model_folder(out)
     with phases(4) as started:
         started("reading")
@@ -198,16 +209,15 @@ def fit(
         data = Panel.read(panel, graph=graph, symmetrize=symmetrize, directed=directed, **options)
         train, calibrating, test = three_blocks(data, train_share, test_share)
         started("fitting")
-        if isinstance(getattr(predictor, "filter", None), GNF):
 
-            def trained(step: int, total: int, loss: float) -> None:
-                started(f"training, step {step} of {total}", 0)
+        def trained(step: int, total: int, loss: float) -> None:
+            started(f"training, step {step} of {total}", 0)
 
-            predictor.fit(train, progress=trained, checkpoint=checkpoint)
-        else:
-            predictor.fit(train)
-        started("calibrating")
-        predictor.calibrate(calibrating)
+        told: dict[str, Any] = {"progress": trained, "checkpoint": checkpoint} if learned else {}
+        with naming_the(method):
+            predictor.fit(train, **told)
+            started("calibrating")
+            predictor.calibrate(calibrating)
         started("testing")
         run = predictor.run(test, regions=False) if len(test) else None
     with writing_to(out):
@@ -220,6 +230,16 @@ def fit(
         show_summary(run.summary(), alpha, f"On the last {len(test)} rows")
     show_trust(predictor)
     typer.echo(f"Saved {out}. Next: jointset predict {out}")
+
+
+@contextmanager
+def naming_the(method: str) -> Iterator[None]:
+    """Put the method in front of every InputError that does not name it."""
+    try:
+        yield
+    except InputError as error:
+        bare = method.partition("+")[0].partition(":")[0]
+        raise InputError(str(error) if str(error).startswith(bare) else f"{method}: {error}") from None
 
 
 @app.command()
@@ -264,6 +284,8 @@ def predict(
         show_summary(run.summary(), predictor.alpha, f"On the {len(data)} rows of {panel}")
         show_trust(predictor)
         typer.echo(f"Wrote {out}." if out else "--out FILE.csv writes one line a row.")
+        if save:
+            typer.echo(f"Saved {model}, as it is after the last of these rows.")
 
 
 @app.command()

@@ -80,6 +80,7 @@ def check_adjacency(
     gap = np.abs(A - A.T).max(initial=0.0)
     require(
         directed or gap <= ROUNDING * A.max(initial=0.0),
-        f"adjacency is not symmetric, max |A - A'| = {gap:.4g}: use symmetrize=True for (A + A')/2, or directed=True",
+        f"adjacency is not symmetric, max |A - A'| = {gap:.4g}: use symmetrize=True (--symmetrize) for (A + A')/2, "
+        "or directed=True (--directed)",
     )
     return A

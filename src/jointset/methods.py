@@ -51,9 +51,10 @@ def predictor_for(
     standardize: bool = True,
     training: dict[str, Any] | None = None,
 ) -> JointPredictor:
-    """An unfitted predictor from names; a geometry or wrap in the method wins over `shape` and `calibration`.
+    """An unfitted predictor from names; `shape` and `calibration` are for a method that names none of its own.
 
-    `training` holds settings of the learned filters (recipe, seed, device, steps); other filters ignore it.
+    `training` holds settings of the learned filters (recipe, seed, device, steps); of the others the published methods
+    take its seed.
 
     >>> predictor = predictor_for("kalman-tuned+aci", shape="box", alpha=0.2)
     >>> predictor.filter.tune, type(predictor.calibration).__name__, predictor.alpha
@@ -61,15 +62,24 @@ def predictor_for(
     """
     name = parse(method)
     require(name.method in METHODS, f"unknown method {name.method!r}: {suggest(name.method, METHODS)}")
-    geometry = name.geometry or (shape if shape != "ellipsoid" else None)
-    wrap = name.wrap or (calibration if calibration != "split" else None)
+    geometry = _one_of(method, name.geometry, shape, "ellipsoid")
+    wrap = _one_of(method, name.wrap, calibration, "split")
     if name.method in ROWS:
         text = name.method + (f":{geometry}" if geometry else "") + (f"+{wrap}" if wrap else "")
         return row(text, alpha=alpha, warmup=warmup, standardize=standardize)
     whole = Name(name.method, geometry, wrap)
     if name.method in PUBLISHED:
-        return published_row(whole, alpha=alpha, warmup=warmup, standardize=standardize)
+        seed = (training or {}).get("seed", 0)
+        return published_row(whole, alpha=alpha, warmup=warmup, standardize=standardize, seed=seed)
     return filter_row(whole, alpha=alpha, training=training, warmup=warmup, standardize=standardize)
+
+
+def _one_of(method: str, named: str | None, asked: str, usual: str) -> str | None:
+    """The part of a method's name, or what was asked for beside it; None is the usual one."""
+    require(
+        named is None or asked in (named, usual), f"{method} and {asked} contradict each other: ask for one of them"
+    )
+    return named or (asked if asked != usual else None)
 
 
 def filter_row(

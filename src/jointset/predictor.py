@@ -127,11 +127,11 @@ class JointPredictor:
         return self.score.score(law, rows)
 
     def _require_enough(self, found: int, of: str) -> None:
-        needed = minimum_scores(self.alpha)
+        needed, name = minimum_scores(self.alpha), getattr(self.filter, "name", "")
         require(
             found >= needed,
-            f"{found} calibration scores {of} are too few for alpha={self.alpha}: at least {needed} are needed; "
-            "calibrate on more rows, or choose a larger alpha",
+            f"{name and name + ': '}{found} calibration scores {of} are too few for alpha={self.alpha}: at least "
+            f"{needed} are needed; calibrate on more rows, or choose a larger alpha or a shorter warm-up",
         )
 
     # ------------------------------------------------------------------ one step at a time

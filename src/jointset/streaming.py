@@ -23,6 +23,7 @@ from jointset.files import NUMBER
 from jointset.layout import TIME_NAMES, plain
 from jointset.predictor import JointPredictor
 from jointset.reading import MISSING
+from jointset.times import live_seconds
 from jointset.writing import json_ready
 
 LARGEST = 1e100  # a reading beyond it would swamp the filter for good, if its square is a number at all
@@ -40,8 +41,8 @@ class Reading(NamedTuple):
 class Stream:
     """A predictor that is fed lines. `predictor` is always the state after the last good row.
 
-    `notice` is told, once, what the reader of the answers should know about the header. With `trust` every answer holds
-    the predictor's verdict on itself after the row.
+    `notice` is told, once, what the reader of the answers should know about the header or the order of the rows. With
+    `trust` every answer holds the predictor's verdict on itself after the row.
     """
 
     def __init__(
@@ -62,6 +63,8 @@ class Stream:
         self.predictor, self.trust = predictor, trust
         self.format, self.time_column, self.top, self.notice = format, time_column, top, notice
         self.rows = self.scored = self.inside = self.bad = 0
+        self._latest: int | None = getattr(predictor, "last_time", None)  # time of the last row
+        self._in_order = True  # as far as anyone was told
 
     def answers(self, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
         """One JSON-ready answer a row, in order; blank lines are skipped."""
@@ -82,32 +85,56 @@ class Stream:
         self.rows += 1
         try:
             reading = parse(line)
-            answer, after = advance(self.predictor, reading.values, self.top)
+            seconds = live_seconds(reading.time)
+            answer, after = advance(self._expecting(seconds), reading.values, self.top)
         except (
             ValueError,
             ArithmeticError,
         ) as error:  # InputError is a ValueError; nothing a row holds may end a stream
             self.bad += 1
             return {"row": self.rows, "error": " ".join(str(error).split())}
-        self.predictor = after
+        self._follow(after, seconds, reading.time)
         self.scored += answer["inside"] is not None
         self.inside += answer["inside"] is True
         if self.trust:
             answer["trust"] = json_ready(after.trust()._asdict())
         return {"row": self.rows, "time": reading.time, **answer}
 
+    def _expecting(self, seconds: int | None) -> JointPredictor:
+        """The predictor, told when the row is where it follows the clock."""
+        if seconds is None or not getattr(self.predictor, "follows_clock", False):
+            return self.predictor
+        told: Any = self.predictor.copy()
+        told.expect(seconds)
+        return told
+
+    def _follow(self, after: JointPredictor, seconds: int | None, time: Any) -> None:
+        """Go on from the predictor after a row; a row that is no later than the last is taken all the same."""
+        self.predictor = after
+        if seconds is None:
+            return
+        if self._in_order and self._latest is not None and seconds <= self._latest:
+            self._in_order = False
+            self.notice(
+                f"row {self.rows} ({time}) is not later than the last one: rows count in the order they come in"
+            )
+        self._latest = seconds
+        if hasattr(after, "last_time"):
+            after.last_time = seconds
+
 
 def advance(predictor: JointPredictor, y: Array, top: int = 3) -> tuple[dict[str, Any], JointPredictor]:
     """Answer to one reading (N,) and the predictor after it; the one given is not changed.
 
     The region is the one announced before the reading. A reading that would leave the filter without finite numbers
-    is refused.
+    is refused; an infinite score, of a reading off an interval of no length, is none of these.
     """
     region, after = predictor.predict(), predictor.copy()
     with np.errstate(all="ignore"):
         contributions = predictor.contributions(y)
         outcome = after.update(y)
-        finite = (math.isfinite(outcome.score) or not outcome.observed) and np.isfinite(after.predict().center).all()
+        scored = not math.isnan(outcome.score) or not outcome.observed
+        finite = scored and np.isfinite(after.predict().center).all()
     if not finite or np.any(np.abs(y) > LARGEST):
         worst = int(np.nanargmax(np.abs(y)))
         raise InputError(f"sensor {predictor.sensors[worst]!r}: {y[worst]:g} is too large to be scored: check the row")

@@ -37,6 +37,22 @@ def epoch_seconds(when: Time) -> int:
     return math.ceil(when)
 
 
+def live_seconds(when: str | int | float | None) -> int | None:
+    """Seconds since the epoch (UTC) of a time as a live row gives it, None where it is no time.
+
+    >>> live_seconds("1970-01-02"), live_seconds("1330560300000"), live_seconds(5), live_seconds("noon")
+    (86400, 1330560300, 5, None)
+    """
+    try:
+        return int(_scaled(np.array([int(when)]), "time")[0]) if when is not None else None
+    except (ValueError, OverflowError):
+        pass
+    try:
+        return epoch_seconds(when) if isinstance(when, str) else None
+    except InputError:
+        return None
+
+
 def iso(seconds: int | np.integer[Any]) -> str:
     """ISO 8601 text of epoch seconds.
 

@@ -91,6 +91,43 @@ def test_rolling_forgets_a_glitch_that_has_left_its_window(glitch):
     np.testing.assert_allclose(law.mahalanobis(E[400:])[170:], np.concatenate(pieces)[170:], rtol=1e-6)
 
 
+def unit_free_literal(E, start, window, shrink):
+    """Scores, variances and log-determinants of E[start:], factorised in units in which all variances are one."""
+    out = []
+    for t in range(start, len(E)):
+        unit = np.sqrt(np.mean(E[t - window : t] ** 2, axis=0))
+        rows, e = E[t - window : t] / unit, E[t] / unit
+        S = to_diagonal(rows.T @ rows / window, shrink)
+        out.append((e @ np.linalg.solve(S, e), unit**2, np.linalg.slogdet(S)[1] + 2.0 * np.log(unit).sum()))
+    scores, variances, log_dets = zip(*out, strict=True)
+    return np.array(scores), np.array(variances), np.array(log_dets)
+
+
+@pytest.mark.parametrize("glitch", [1e9, 1e30, 1e100])
+@pytest.mark.parametrize("sensors", [[2], range(6)])
+def test_rolling_is_its_window_through_a_glitch(glitch, sensors):
+    """At the step of the glitch, while it is in the window and after it, however large it is."""
+    rng = np.random.default_rng(8)
+    E = 20.0 * rng.normal(size=(300, 6)) @ rng.normal(size=(6, 6))
+    E[150, sensors] *= glitch
+    shape = Rolling(window=60, refresh=40, jitter=0.0).fit(pilot(E[:100]))
+    law, _ = shape.run(E[100:], np.zeros((200, 6)), None, shape.start())
+    scores, variances, log_dets = unit_free_literal(E, 100, 60, 0.05)
+    np.testing.assert_allclose(law.mahalanobis(E[100:]), scores, rtol=0.02, atol=1e-9)
+    np.testing.assert_allclose(law.variance, variances, rtol=1e-6)
+    np.testing.assert_allclose(law.log_det, log_dets, atol=0.1)
+
+
+def test_rolling_follows_a_target_that_moves_far():
+    """With a wide tolerance the second-order term is most of what is left: a few per cent, where the first has 20."""
+    rng = np.random.default_rng(2)
+    E = rng.normal(size=(460, 30)) + rng.normal(size=(460, 1))
+    E[330:340] *= 4.0
+    shape = Rolling(window=100, refresh=100, shrink=0.3, tolerance=1.0).fit(pilot(E[:300]))
+    law, _ = shape.run(E[300:], np.zeros((160, 30)), None, shape.start())
+    np.testing.assert_allclose(law.mahalanobis(E[300:]), unit_free_literal(E, 300, 100, 0.3)[0], rtol=0.03)
+
+
 def test_rolling_follows_alike_sensors_that_jump_together():
     rng = np.random.default_rng(2)
     E = rng.normal(size=(460, 80))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.errors import InputError
+from jointset.errors import InputError, require
 from jointset.graph import normalized_shift
 from jointset.panel import Panel
 from jointset.storage import storable
@@ -33,6 +33,7 @@ class GPVAR:
         n = panel.n_sensors
         shift = normalized_shift(np.zeros((n, n)) if panel.adjacency is None else panel.adjacency)
         values = panel.values
+        require(len(values) > LAGS, f"the mean backbone looks back {LAGS} rows and was given {len(values)}: give more")
         X = np.stack([*_features(values[1:-1], values[:-2], shift), np.ones((len(values) - LAGS, n))], axis=-1)
         X, y = X.reshape(-1, X.shape[-1]), values[LAGS:].reshape(-1)
         known = ~(np.isnan(X).any(axis=1) | np.isnan(y))

@@ -73,7 +73,7 @@ class PiecewiseLaw:
         if not self._plain:
             e /= self.unit
         gaps = bool(np.isnan(e.sum()))  # the fastest search
-        missing = np.isnan(e) if gaps else np.empty((0, 0), dtype=bool)
+        missing = np.isnan(e) if gaps else np.empty((0, 0), dtype=bool)  # no row has any
         if gaps:
             e[missing] = 0.0
         out = np.empty(len(e))

@@ -55,11 +55,19 @@ class RowPredictor(JointPredictor):
         )
 
     @property
-    def _follows_clock(self) -> bool:
+    def follows_clock(self) -> bool:
+        """Whether the set depends on the time of the reading."""
         return hasattr(self.filter.shape, "at")
 
+    def expect(self, when: int) -> None:
+        """Say when the next reading will be (epoch seconds); without that it follows the last at the usual interval."""
+        if self.follows_clock:
+            state = self.filter_state
+            self.filter_state = state._replace(shape=self.filter.shape.at(state.shape, when))
+            self._pending = None
+
     def _clocked(self, panel: Panel) -> Array | None:
-        if not self._follows_clock:
+        if not self.follows_clock:
             return None
         require(panel.timestamps is not None, f"{self.filter.name} needs time stamps: give readings with a time column")
         return panel.timestamps

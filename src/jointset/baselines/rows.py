@@ -86,10 +86,12 @@ def run_rows(
     backbone: Any = None,
     pilot: str | None = None,
     training: dict[str, Any] | None = None,
+    progress: Callable[[int, int, float], None] | None = None,
 ) -> Iterator[tuple[str, int, Run, Timing]]:
     """Runs of names that differ in their wrap only, for every seed: each the run that `run_row` gives for it alone.
 
-    Arguments as in `run_row`. What does not depend on the seed is run once and given for every seed.
+    Arguments as in `run_row`. What does not depend on the seed is run once and given for every seed. `progress` is told
+    step, number of steps and loss while a learned filter trains.
 
     >>> from jointset.datasets.cells import cell
     >>> [(name, round(run.joint, 2)) for name, _, run, _ in run_rows(["ewma", "ewma+aci"], cell("grssf-a-30"))]
@@ -109,7 +111,8 @@ def run_rows(
         parts = [run_rows(part, cell, alpha, seeds, backbone=means, pilot=pilot) for part in (apart, together)]
         yield from (found for part in parts for found in part)
         return
-    fitted = fitted_rows(names[0], cell, alpha, seeds, backbone=backbone, pilot=pilot, training=training)
+    options: dict[str, Any] = {"backbone": backbone, "pilot": pilot, "training": training, "progress": progress}
+    fitted = fitted_rows(names[0], cell, alpha, seeds, **options)
     for chosen, predictor, seconds in fitted:
         others = [predictor.rewrapped(_rule_of(name, cell, alpha)) for name in names[1:]]
         runs = predictor.run_with(others, cell.test, regions=False)
@@ -148,6 +151,7 @@ def fitted_rows(
     backbone: Any = None,
     pilot: str | None = None,
     training: dict[str, Any] | None = None,
+    progress: Callable[[int, int, float], None] | None = None,
 ) -> Iterator[tuple[tuple[int, ...], Any, float]]:
     """Calibrated predictors, the seeds each of them is for, and the seconds it took to fit and calibrate it."""
     from jointset.methods import PUBLISHED
@@ -160,7 +164,7 @@ def fitted_rows(
     elif base in PUBLISHED:
         prepared = _published_rows(method, cell, alpha, seeds, means)
     else:
-        prepared = _filter_rows(method, cell, alpha, seeds, means, training)
+        prepared = _filter_rows(method, cell, alpha, seeds, means, training, progress)
     before = (time.perf_counter() - begin) / len(prepared)
     for chosen, make in prepared:
         begin = time.perf_counter()
@@ -255,6 +259,7 @@ def _filter_rows(
     seeds: tuple[int, ...],
     means: list[Any] | None,
     training: dict[str, Any] | None,
+    progress: Callable[[int, int, float], None] | None,
 ) -> Prepared:
     """Filters, with their own mean or a backbone's; in `table` trained on training + pilot, whose end warms them up."""
     from jointset.backbones import SwappedMean
@@ -267,7 +272,10 @@ def _filter_rows(
     block = cell.panel[:start] if table else cell.train
     unfitted = filter_row(name, protocol=cell.protocol, alpha=alpha, training=training)
     learned = isinstance(unfitted.filter, GNF)
-    fitted = unfitted.filter.fit_seeds(block, list(seeds)) if learned else [unfitted.filter.fit(block)] * len(seeds)
+    if learned:
+        fitted = unfitted.filter.fit_seeds(block, list(seeds), progress=progress)
+    else:
+        fitted = [unfitted.filter.fit(block)] * len(seeds)
 
     def make(filter_: Any, mean: Any) -> JointPredictor:
         predictor = unfitted.copy()

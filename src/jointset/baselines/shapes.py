@@ -167,20 +167,19 @@ class Rolling:
             rows >= self.window,
             f"{pilot.name}: a window of {self.window} residuals needs as many rows before the first set, found {rows}",
         )
-        return replace(self, residuals=pilot.residuals[-self.window :].copy())
+        return replace(self, residuals=np.array(pilot.residuals[-self.window :], dtype=float))
 
     def start(self) -> UpdatedState:
         """The window at the end of the pilot block."""
         window = np.asarray(self.residuals)
         return UpdatedState(window, window[:0].copy())
 
-    @np.errstate(over="ignore")  # a variance too many times its start for single precision starts a new segment
     def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
         """Laws of all rows, a piece for every exact factorisation."""
         from jointset.baselines.sliding import Moment, Window, segment  # here, as scipy takes longest to import
 
         window = Window(self.window, self.shrink, self.jitter, self.tolerance)
-        held = len(state.pending)
+        held, residuals = len(state.pending), np.asarray(residuals, dtype=float)
         rows = np.concatenate([state.pending, residuals]) if held else residuals
         complete: Array = np.asarray(~np.isnan(rows).any(axis=1))
         known = rows if complete.all() else rows[complete]

@@ -14,8 +14,8 @@ P and x come from the updates. A segment ends where mean_i |D_i| p_i passes a to
 targets by a lot, start new ones.
 
 What the window itself gives, e'T_t^-1 e and log det T_t, is in double precision. p, x and y serve the correction alone
-and are in single precision, in units in which T has a diagonal of ones: half the time, and an error of some 1e-7 where
-the series leaves out 1e-4.
+and are in single precision, in units in which T has ones on its diagonal where the segment starts: half the time, and
+an error of some 1e-7 where the series leaves out 1e-4. By so much one run and a run in parts may differ.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ import numpy as np
 from scipy.linalg.blas import dsyr2k, dtrmm, strmm
 
 from jointset.baselines.shrinkage import gram
-from jointset.baselines.updates import eliminate, inverse_root
+from jointset.baselines.updates import CLOSE, eliminate, inverse_root
 from jointset.contracts import Array
 from jointset.covariance import Covariance
 
 TINY = 1e-12  # a variance can vanish but for rounding
 FALL = 1e-8  # the moment is made anew where a variance has fallen so far
 SECOND = 3.0  # two sensors that have moved so far end a segment
-LARGE = 1e12  # squared length of a whitened row from which all are brought to one length, for single precision
-HIGHEST = 1e30  # which ends at 1e38
+LARGE = 1e12  # squared length of a whitened row from which it is made shorter, for single precision
+HIGHEST = 1e30  # largest number given to single precision, which ends at 1e38
 FAR = 0.05  # a first-order term beyond this share of the distance asks for the second
 
 
@@ -123,11 +123,11 @@ class SlidingCovariance:
         """Squared Mahalanobis distance (T,) of residuals (T, N), each under the covariance of its step."""
         if np.array_equal(e, self.rows[self.first :]):
             return self.own
-        gap = e - self.rows[self.first :]
-        close = 1e-11 * max(e.max(initial=0.0), -e.min(initial=0.0))  # its own rows may have been in other units
-        if max(gap.max(initial=0.0), -gap.min(initial=0.0)) <= close:
+        gap = np.abs(e - self.rows[self.first :])
+        close = CLOSE * np.sqrt(self.start)
+        if (gap.max(axis=0, initial=0.0) <= close).all():
             return self.own
-        other = ~(np.abs(gap).max(axis=1) <= close)  # rows with gaps among them
+        other = ~(gap <= close).all(axis=1)  # rows with gaps among them
         return np.array([self.at(t).distance(e[t]) if other[t] else self.own[t] for t in range(len(e))])
 
     def at(self, t: int) -> Covariance:
@@ -175,7 +175,7 @@ class Moment:
     def add(self, more: Array, less: Array, length: int) -> None:
         """Move on by rows that come and rows that leave, given by their sums and differences (T, N).
 
-        A row stays for longer than a segment, so that none is missed in the highest variance after each.
+        A row stays for at least a segment, so that none is missed in the highest variance after each.
         """
         dsyr2k(0.5 / length, more.T, less.T, 1.0, self.matrix, lower=1, overwrite_c=1)
         np.maximum(self.highest, self.matrix.diagonal(), out=self.highest)
@@ -199,7 +199,8 @@ def segment(
     start = variance[0].copy()
     single = _scaled(whiten, np.sqrt(start / (1.0 - window.shrink)))
     precisions = np.einsum("ki,ki->i", single, single)
-    ratio = (variance * (1.0 / start)).astype(np.float32)
+    ratio = variance * (1.0 / start)
+    ratio = np.minimum(ratio, HIGHEST, out=ratio).astype(np.float32)
     stop = _stop(window, ratio, precisions)
     moment.add(more[:stop], less[:stop], window.length)
     if stop <= first:
@@ -267,8 +268,8 @@ def _updates(coming: Array, leaving: Array, weight: float, whiten: Array, single
     products = white @ white.T
     diagonal = products.reshape(-1)[:: 2 * stop + 1]
     size = np.ones(2 * stop)
-    if diagonal.max() > LARGE:
-        size = np.sqrt(1.0 + diagonal)
+    if diagonal.max() > LARGE:  # by powers of two, which change nothing else
+        size = np.where(diagonal > LARGE, np.exp2(np.ceil(0.5 * np.log2(1.0 + diagonal))), 1.0)
         products /= size[:, None] * size
         white /= size[:, None]
     signs = size**-2.0

@@ -26,6 +26,7 @@ from jointset.covariance import Covariance
 from jointset.errors import require
 
 BLOCK = 48
+CLOSE = 1e-9  # of a standard deviation: residuals that are one another's, through other units and back
 NOT_DEFINITE = "a moving covariance is not positive definite: raise its jitter, or drop duplicate sensors"
 
 
@@ -64,16 +65,12 @@ class UpdatedCovariance:
         """Updates that count (K, T), as 0 and 1."""
         return (np.arange(len(self.updates))[:, None] < self.active).astype(float)
 
-    @property
-    def _close(self) -> float:
-        """Rounding of residuals that went through other units and back."""
-        return 1e-11 * float(max(self.updates.max(initial=0.0), -self.updates.min(initial=0.0)))
-
     def distance(self, e: Array) -> Array:
         """Squared Mahalanobis distance (T,) of residuals (T, N), each under the covariance of its step."""
         gap = e * self.weight[:, None]
         gap -= self.updates[self._active]
-        if max(gap.max(initial=0.0), -gap.min(initial=0.0)) <= self._close:
+        close = CLOSE * self.weight.min(initial=np.inf) * np.sqrt(self.base.diagonal())
+        if (np.abs(gap, out=gap).max(axis=0, initial=0.0) <= close).all():
             return (self._factors[1][self.active] - 1.0) / (self.weight**2 * self.scale)
         z = solve_lower(self._root, e.T)
         plain = np.einsum("it,it->t", z, z)
@@ -178,17 +175,17 @@ def eliminate(gram: Array, right: Array) -> tuple[Array, Array]:
 def _leading_factors(gram: Array) -> tuple[Array, Array]:
     """L'^-1 and d by LAPACK's LU, in order as each row is made smaller than the last.
 
-    The factors 2^-20, 2^-40, .. of the rows are taken out again without rounding. Where a row is so large that the
-    order does not hold, the answer is for the first half of the rows, with factors further apart.
+    The factors of the rows (2^-20, 2^-40, .. in a whole block) are taken out again without rounding. Where a row is so
+    large that the order does not hold, the answer is for the first half of the rows, with factors further apart.
     """
     size = len(gram)
     scale, order, above = _scales(size)
     upper, found, failed = dgetrf((gram * scale).T, overwrite_a=1)
-    if failed or found.tobytes() != order:
+    if failed or found.astype(np.int32).tobytes() != order:
         require(size > 1, NOT_DEFINITE)
         return _leading_factors(gram[: size // 2, : size // 2])
     pivots = upper.diagonal().copy()
-    upper *= above
+    upper *= above  # what lies below is not read, and may not overflow
     upper /= pivots[:, None]
     return dtrtri(upper, unitdiag=1, overwrite_c=1)[0], pivots / scale
 

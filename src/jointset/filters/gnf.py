@@ -140,7 +140,7 @@ class GNF:
 
         require(
             panel.adjacency is not None or not self.graph,
-            "this filter mixes neighbours and the panel has no graph: give one, or use graph=False (diag-gru)",
+            "this filter mixes neighbours and the panel has no graph: give one, or use diag-gru (graph=False)",
         )
         kind = NodeModel if self.node else PooledModel if self.pool else VectorModel
         model = kind(panel.n_sensors, self.rank, self.width, self._shift_of(panel))
