@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jointset.baselines.residual_filter import Pilot
-from jointset.baselines.shrinkage import positive_definite, schaefer_strimmer
+from jointset.baselines.shrinkage import all_positive_definite, mean_variance, schaefer_strimmer
 from jointset.baselines.splits import ResidualSplit, groups_of, split_residuals
 from jointset.contracts import Array
 from jointset.covariance import Covariance
@@ -108,13 +108,16 @@ class SingleScore:
 class _Structure:
     """A split of the residuals: how (`split`), and what `fit` found.
 
-    bases: orthonormal columns (N, d_j) of the components · covariances (d_j, d_j) · shares of the miss rate.
+    bases: orthonormal columns (N, d_j) of the components · covariances (d_j, d_j) · shares of the miss rate · least
+    scores (K,): 0, or 1 where a component has a ridge. It may hold nothing but flat directions, and its scores nothing
+    but rounding: without a least one its radius would come from these, however large the ridge.
     """
 
     split: ResidualSplit = field(default_factory=lambda: ResidualSplit("factor"))
     bases: tuple[Array, ...] = ()
     covariances: tuple[Array, ...] = ()
     shares: tuple[float, ...] = ()
+    least: tuple[float, ...] = ()  # none is 0 for all
 
     def start(self) -> tuple[()]:
         """There is nothing to remember."""
@@ -131,6 +134,9 @@ class _Structure:
     def _distances(self, e: Array) -> list[Array]:
         """Squared Mahalanobis distance (...) of every component."""
         return [S.distance(e @ B) for B, S in zip(self.bases, self._factors, strict=True)]
+
+    def _at_least(self, scores: Array) -> Array:
+        return np.maximum(scores, self.least) if any(self.least) else scores
 
     @cached_property
     def _spreads(self) -> Array:
@@ -155,12 +161,13 @@ class OrthogonalBlocks(_Structure):
     def fit(self, pilot: Pilot) -> OrthogonalBlocks:
         """Bases, covariances and shares from the pilot residuals."""
         parts = split_residuals(self.split, pilot)
-        bases, covariances, shares = zip(*parts, strict=True)
-        return replace(self, bases=bases, covariances=covariances, shares=shares)
+        bases, covariances, shares, ridges = zip(*parts, strict=True)
+        least = tuple(float(ridge > 0) for ridge in ridges)
+        return replace(self, bases=bases, covariances=covariances, shares=shares, least=least)
 
     def scores(self, e: Array) -> Array:
         """Component scores (..., K)."""
-        return np.stack(self._distances(e), axis=-1)
+        return self._at_least(np.stack(self._distances(e), axis=-1))
 
     def half_width(self, radii: Array) -> Array:
         """sum_j sqrt(radius_j) spread_ij (..., N)."""
@@ -183,9 +190,9 @@ class GroupMaximum(_Structure):
         """Groups of the graph and their covariances."""
         groups = groups_of(self.split, pilot)
         bases = tuple(np.eye(pilot.residuals.shape[1])[:, list(group)] for group in groups)
-        found = (schaefer_strimmer(pilot.residuals[:, list(group)]) for group in groups)
-        covariances = tuple(positive_definite(S, pilot.name) for S in found)
-        return replace(self, bases=bases, covariances=covariances, shares=(1.0,))
+        found = [schaefer_strimmer(pilot.residuals[:, list(group)]) for group in groups]
+        covariances = all_positive_definite(found, mean_variance(pilot.residuals), pilot.name)
+        return replace(self, bases=bases, covariances=tuple(covariances), shares=(1.0,))
 
     def scores(self, e: Array) -> Array:
         """Largest root distance (..., 1)."""
@@ -217,22 +224,27 @@ class FactorBox(_Structure):
         """Bases and factor covariances by group, sd of what they leave over."""
         E = pilot.residuals
         parts = split_residuals(self.split, pilot)
-        bases = tuple(B for B, _, _ in parts)
+        factors, boxed = ([part for part in parts if (part.share > 0) is factor] for factor in (True, False))
+        bases = tuple(part.basis for part in factors)
         rest = E - sum((E @ B @ B.T for B in bases), start=np.zeros(()))
-        sd = np.maximum(rest.std(axis=0, ddof=1), self.split.floor)
+        sd = rest.std(axis=0, ddof=1)
+        for part in boxed:
+            sd = np.where(part.basis.any(axis=1) & (part.ridge > 0), np.hypot(sd, np.sqrt(part.ridge)), sd)
+        sd = np.maximum(sd, self.split.floor)
         section = 0.0
         for B in bases:
             group = np.flatnonzero(np.abs(B).sum(axis=1) > 0)
             section += box_section_log_volume(sd[group], B[group])
         shares = (self.split.theta, 1.0 - self.split.theta)
-        covariances = tuple(S for _, S, _ in parts)
-        return replace(self, bases=bases, covariances=covariances, shares=shares, sd=sd, section=section)
+        least = tuple(float(any(part.ridge > 0 for part in kind)) for kind in (factors, boxed))
+        covariances = tuple(part.covariance for part in factors)
+        return replace(self, bases=bases, covariances=covariances, shares=shares, least=least, sd=sd, section=section)
 
     def scores(self, e: Array) -> Array:
         """Largest factor root score and largest studentised rest (..., 2)."""
         factor = np.sqrt(np.max(self._distances(e), axis=0))
         rest = e - e @ self._projection
-        return np.stack([factor, (np.abs(rest) / self.sd).max(axis=-1)], axis=-1)
+        return self._at_least(np.stack([factor, (np.abs(rest) / self.sd).max(axis=-1)], axis=-1))
 
     @cached_property
     def _projection(self) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from jointset import lowrank
 from jointset.baselines.piecewise import Piece, PiecewiseLaw
 from jointset.baselines.residual_filter import Pilot
-from jointset.baselines.shrinkage import positive_definite, second_moment, to_diagonal
+from jointset.baselines.shrinkage import all_positive_definite, mean_variance, second_moment, to_diagonal
 from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.errors import InputError, require
@@ -57,7 +57,8 @@ class TimeOfDay:
         choice = np.full(self.bins, len(large))  # the covariance of all comes last
         choice[large] = np.arange(len(large))
         parts = [*(E[which == b] for b in large), E]
-        found = [positive_definite(to_diagonal(second_moment(part), self.shrink), pilot.name) for part in parts]
+        found = [to_diagonal(second_moment(part), self.shrink) for part in parts]
+        found = all_positive_definite(found, mean_variance(E), pilot.name)
         last = int(pilot.times[-1])
         first = last + pilot.cadence
         return replace(self, covariances=np.stack(found), choice=choice, cadence=pilot.cadence, first=first)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
 from jointset.contracts import Array
 
-RIDGE = 1e-6  # of the mean variance, added to a covariance that is not positive definite
+RIDGE = 1e-6  # of the mean variance of all residuals, added to a covariance that is not positive definite
 SMALLEST = 1e-10  # smallest eigenvalue of the correlations below which a covariance counts as singular
+WORKING = 1e-14  # the same in rotated coordinates, where less cannot be told from rounding
 
 
 def second_moment(residuals: Array, *, ddof: int = 1) -> Array:
@@ -59,19 +61,66 @@ def schaefer_strimmer(residuals: Array) -> Array:
     return to_diagonal(covariance, weight)
 
 
-def positive_definite(covariance: Array, name: str) -> Array:
-    """The covariance, with RIDGE times the mean variance on its diagonal where it is singular (and a warning).
+def mean_variance(residuals: Array) -> float:
+    """Mean of the diagonal of `second_moment`."""
+    return float((residuals**2).sum() / max(len(residuals) - 1, 1) / residuals.shape[1])
+
+
+def correlations(covariance: Array) -> Array:
+    """S_ij / sqrt(S_ii S_jj): the test for a singular covariance does not depend on units."""
+    scale = _scale(covariance)
+    return covariance / np.outer(scale, scale)
+
+
+def _scale(covariance: Array) -> Array:
+    """Square roots of the variances, above 0."""
+    return np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
+
+
+def is_singular(covariance: Array, smallest: float = SMALLEST) -> bool:
+    """Whether an eigenvalue of the correlations is `smallest` or less."""
+    return not np.linalg.eigvalsh(correlations(covariance))[0] > smallest
+
+
+def flat_spans(covariance: Array, bases: Sequence[Array]) -> list[bool]:
+    """Which of the spaces, each spanned by the orthonormal columns of a basis (N, d), hold a flat direction.
+
+    A direction x is flat when x'Sx is at most SMALLEST times its value for uncorrelated sensors, x' diag(S) x. For the
+    whole space this is `is_singular`, and no part of the space is flat when the whole is not. A covariance in rotated
+    coordinates cannot be judged by itself: the difference of two equal sensors may be one of its axes, and a single
+    number has no correlations.
+    """
+    related, scale = correlations(covariance), _scale(covariance)
+    if np.linalg.eigvalsh(related)[0] > SMALLEST:
+        return [False] * len(bases)
+    spans = (np.linalg.qr(scale[:, None] * basis)[0] for basis in bases)
+    return [not np.linalg.eigvalsh(Q.T @ related @ Q)[0] > SMALLEST for Q in spans]
+
+
+def ridge_of(variance: float, name: str) -> float:
+    """RIDGE times the mean variance of the residuals, for what is singular, and the warning that tells the user so.
 
     Two sensors with the same readings, or fewer rows than sensors, make a covariance singular. Its set would be flat:
     of volume zero, and missed by the smallest new difference between the two.
     """
-    scale = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
-    if np.linalg.eigvalsh(covariance / np.outer(scale, scale))[0] > SMALLEST:
-        return covariance
-    ridge = RIDGE * float(np.mean(np.diag(covariance)))
+    ridge = RIDGE * variance
     warnings.warn(
         f"{name}: the covariance of the residuals is singular (duplicate sensors, or too few rows): "
         f"a ridge of {ridge:.3g} was added to its diagonal",
-        stacklevel=2,
+        stacklevel=3,
     )
-    return covariance + ridge * np.eye(len(covariance))
+    return ridge
+
+
+def positive_definite(covariance: Array, name: str) -> Array:
+    """The covariance, with `ridge_of` its mean variance on its diagonal where it is singular."""
+    return all_positive_definite([covariance], float(np.mean(np.diag(covariance))), name)[0]
+
+
+def all_positive_definite(covariances: Sequence[Array], variance: float, name: str) -> list[Array]:
+    """The covariances, those that are singular with one ridge for all of them: `ridge_of` the variance given."""
+    singular = [is_singular(S) for S in covariances]
+    if not any(singular):
+        return list(covariances)
+    ridge = ridge_of(variance, name)
+    return [S + ridge * np.eye(len(S)) if flat else S for S, flat in zip(covariances, singular, strict=True)]

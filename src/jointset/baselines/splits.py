@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from jointset.baselines.residual_filter import Pilot
-from jointset.baselines.shrinkage import positive_definite, second_moment
+from jointset.baselines.shrinkage import WORKING, flat_spans, is_singular, mean_variance, ridge_of, second_moment
 from jointset.communities import Groups, bottom_eigenvectors, from_labels, k_means, louvain
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.graph import normalized_shift, symmetrize
 from jointset.storage import storable
 
-Part = tuple[Array, Array, float]  # basis (N, d), covariance (d, d), share of the miss rate
+
+class Part(NamedTuple):
+    """One component of a split.
+
+    basis (N, d), orthonormal columns · covariance (d, d) · share of the miss rate, 0 for what is left to a box · ridge
+    on the diagonal of the covariance, 0 unless the component holds a flat direction.
+    """
+
+    basis: Array
+    covariance: Array
+    share: float
+    ridge: float = 0.0
 
 
 @storable
 @dataclass(frozen=True)
 class ResidualSplit:
-    """A split by name: `factor`, `group`, `spectral`, `group-factor`; `rest` adds what factors leave over.
+    """A split by name: `factor`, `group`, `spectral`, `group-factor`; `rest` makes what factors leave over a component.
 
     grouping: `louvain` (resolution 1), or `spectral` with `groups` groups and the seed · rank, theta: factors, and
     their share of the miss rate · cuts: quantiles of the graph frequencies between bands · floor: smallest residual sd.
@@ -38,7 +50,24 @@ class ResidualSplit:
 
 
 def split_residuals(split: ResidualSplit, pilot: Pilot) -> list[Part]:
-    """The components of a split."""
+    """The components of a split; flat ones, of duplicate sensors, with a ridge and one warning for all of them."""
+    parts = _parts(split, pilot)
+    found = flat_spans(second_moment(pilot.residuals), [part.basis for part in parts])
+    flat = [
+        one or (part.share > 0 and is_singular(part.covariance, WORKING))
+        for one, part in zip(found, parts, strict=True)
+    ]
+    if not any(flat):
+        return parts
+    ridge = ridge_of(mean_variance(pilot.residuals), pilot.name)
+    return [_lifted(part, ridge) if one else part for one, part in zip(flat, parts, strict=True)]
+
+
+def _lifted(part: Part, ridge: float) -> Part:
+    return part._replace(covariance=part.covariance + ridge * np.eye(len(part.covariance)), ridge=ridge)
+
+
+def _parts(split: ResidualSplit, pilot: Pilot) -> list[Part]:
     n = pilot.residuals.shape[1]
     if split.kind == "factor":
         return _factor(split, pilot, np.arange(n), 1.0)
@@ -77,10 +106,10 @@ def _graph(pilot: Pilot) -> Array:
 def _part(basis: Array, share: float, pilot: Pilot) -> Part:
     inside = pilot.residuals @ basis
     require(
-        len(inside) > basis.shape[1],
+        len(inside) > basis.shape[1] or share == 0,
         f"{pilot.name}: a covariance of {basis.shape[1]} directions needs more rows without gaps than {len(inside)}",
     )
-    return basis, positive_definite(second_moment(inside), pilot.name), share
+    return Part(basis, second_moment(inside), share)
 
 
 def _factor(split: ResidualSplit, pilot: Pilot, group: Array, share: float) -> list[Part]:
@@ -93,11 +122,10 @@ def _factor(split: ResidualSplit, pilot: Pilot, group: Array, share: float) -> l
     whole[group] = vectors
     if len(group) == rank:  # a single sensor has no rest
         return [_part(whole, share, pilot)]
-    if not split.rest:
-        return [_part(whole[:, :rank], share, pilot)]
+    theta = split.theta if split.rest else 1.0
     return [
-        _part(whole[:, :rank], share * split.theta, pilot),
-        _part(whole[:, rank:], share * (1.0 - split.theta), pilot),
+        _part(whole[:, :rank], share * theta, pilot),
+        _part(whole[:, rank:], share * (1.0 - theta), pilot),
     ]
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from jointset.baselines.shrinkage import is_singular, ridge_of
 from jointset.contracts import Array
 
 LOCAL_SHARE = 0.95  # weight of the neighbours' covariance, the rest is the global one
-RIDGE = 1e-8  # share of the mean variance added to a covariance that cannot be inverted
 
 
 def local_covariances(series: Array, m: int, neighbors: int, overall: Array) -> Array:
@@ -30,14 +30,13 @@ def shrunk(covariance: Array, share: float) -> Array:
     return (1.0 - share) * covariance + share * np.trace(covariance) / n * np.eye(n)
 
 
-def invertible(covariance: Array) -> tuple[Array, float]:
-    """The covariance and the ridge that was added to its diagonal: 0 unless it is singular to working precision.
+def invertible(covariance: Array, name: str = "multidim-spci") -> tuple[Array, float]:
+    """The covariance and the ridge that was added to its diagonal (with a warning): 0 unless it is singular.
 
-    Duplicate sensors, or fewer residuals than sensors, need one: 1e-8 of the mean variance.
+    Duplicate sensors, or fewer residuals than sensors, need one: `jointset.baselines.shrinkage`.
     """
     covariance = np.atleast_2d(covariance)
-    values = np.linalg.eigvalsh(covariance)
-    if values[0] > 1e-12 * values[-1]:
+    if not is_singular(covariance):
         return covariance, 0.0
-    ridge = float(RIDGE * np.trace(covariance) / len(covariance))
+    ridge = ridge_of(float(np.mean(np.diag(covariance))), name)
     return covariance + ridge * np.eye(len(covariance)), ridge
