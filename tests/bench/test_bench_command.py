@@ -109,6 +109,7 @@ def test_data_that_cannot_be_had_is_an_error_row_where_it_was_asked_for_by_name(
         (["--cells", "grssf-a", "--methods", "ewma", "--backbone", "gruu"], "did you mean 'gru'"),
         (["--cells", "grssf-a", "--methods", "ewma", "--engine", "dsk"], "did you mean 'dask'"),
         (["--cells", "grssf-a", "--methods", "gnf", "--recipe", "sharp"], "unknown recipe 'sharp'"),
+        (["--cells", "grssf-a", "--methods", "ewma", "--recipe", "nope"], "unknown recipe 'nope'"),
         (["--cells", "grssf-a", "--methods", "ewma", "--seeds", "0"], "--seeds 0"),
         (["--cells", "grssf-a", "--methods", "ewma", "--jobs", "0"], "--jobs 0"),
         (["--cells", "grssf-a", "--methods", "ewma", "--alpha", "1.5"], "alpha must lie strictly between"),
@@ -152,7 +153,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused_before_anything_is_done(re
     assert "is a file" in result.stderr and (tmp_path / "out").read_text() == "mine"
 
 
-def test_gaps_in_a_file_and_changes_to_it_are_told(tmp_path):
+def test_gaps_in_a_file_are_told(tmp_path):
     file = tmp_path / "speeds, all.csv"  # with a comma
     table = PANEL[:1500].to_pandas()
     table.index = pd.date_range("2024-01-01", periods=1500, freq="5min", name="time")
@@ -160,10 +161,89 @@ def test_gaps_in_a_file_and_changes_to_it_are_told(tmp_path):
     first = bench(f"file:{file}", "static:ellipsoid,kalman", tmp_path / "out")
     assert first.exit_code == 0, first.output
     assert first.stderr.count("between time stamps is not 300 s") == 1
-    assert "has changed" not in bench(f"file:{file}", "static:ellipsoid", tmp_path / "out").stderr
+
+
+def test_a_file_that_was_only_touched_is_the_same_file(readings, tmp_path):
+    cell = f"file:{readings}"
+    assert bench(cell, "ewma", tmp_path).exit_code == 0
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
     later = time.time() + 60
-    os.utime(file, (later, later))
-    assert "has changed since rows of it were made" in bench(f"file:{file}", "ewma", tmp_path / "out").stderr
+    os.utime(readings, (later, later))
+    again = bench(cell, "ewma", tmp_path)
+    assert again.exit_code == 0 and "0 to do" in again.stderr and "has changed" not in again.stderr
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")} == before
+
+
+def test_a_changed_file_that_looks_as_old_as_before_is_run_again_and_stands_alone(tmp_path):
+    file, out = tmp_path / "readings.csv", tmp_path / "out"
+    write_panel(PANEL[:1000], file)
+    assert bench(f"file:{file}", "ewma,spectral", out).exit_code == 0
+    assert "spectral" in CliRunner().invoke(app, ["tables", str(out)]).stdout
+    old, stat = settled(out), file.stat()
+    write_panel(PANEL[1000:2500], file)
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    changed = bench(f"file:{file}", "ewma", out)
+    assert changed.exit_code == 0 and "1 row; 1 to do" in changed.stderr
+    assert f"{file} has changed since rows of it were made: they are left out" in changed.stderr
+    new = settled(out)
+    assert new["method"].tolist() == ["ewma"] and new["n_test"].tolist() == [150]
+    assert "spectral" not in CliRunner().invoke(app, ["tables", str(out)]).stdout
+    assert "has changed" not in bench(f"file:{file}", "ewma", out).stderr
+
+    write_panel(PANEL[:1000], file)  # as it was: what the table shows is always of the file of the last run
+    back = bench(f"file:{file}", "ewma", out)
+    assert "1 to do" in back.stderr and "has changed" in back.stderr
+    pd.testing.assert_frame_equal(settled(out), old, check_exact=True)
+
+
+def test_a_changed_graph_file_makes_other_rows(tmp_path):
+    file, graph, out = tmp_path / "readings.csv", tmp_path / "gg.csv", tmp_path / "out"
+    write_panel(PANEL[:1000], file)
+    cell, edges = f"file:{file}?graph={graph}", pd.DataFrame({"from": PANEL.sensors[:-1], "to": PANEL.sensors[1:]})
+    edges.to_csv(graph, index=False)
+    assert bench(cell, "kalman", out).exit_code == 0
+    old = read_results(out)
+    edges.iloc[:3].to_csv(graph, index=False)
+    changed = bench(cell, "kalman", out)
+    assert changed.exit_code == 0 and "or its graph file has changed" in changed.stderr and "1 to do" in changed.stderr
+    new = read_results(out)
+    assert len(new) == 1 and new["data"][0] != old["data"][0] and new["width_full"][0] != old["width_full"][0]
+
+    graph.rename(tmp_path / "gone.csv")
+    gone = bench(cell, "kalman", out)
+    assert gone.exit_code == 1 and "gg.csv" in gone.stderr and "kalman" not in gone.stdout
+    pd.testing.assert_frame_equal(read_results(out), new)  # an error that tells nothing of the data hides no row
+    (tmp_path / "gone.csv").rename(graph)
+    assert "0 to do" in bench(cell, "kalman", out).stderr
+
+
+def test_the_same_name_in_another_folder_is_another_file(tmp_path, monkeypatch):
+    for folder, part in (("a", PANEL[:1000]), ("b", PANEL[1000:2500]), ("c", PANEL[1000:2500])):
+        (tmp_path / folder).mkdir()
+        write_panel(part, tmp_path / folder / "readings.csv")
+    monkeypatch.chdir(tmp_path / "a")
+    assert bench("file:readings.csv", "ewma", tmp_path / "out").exit_code == 0
+    monkeypatch.chdir(tmp_path / "b")
+    other = bench("file:readings.csv", "factor", tmp_path / "out")
+    assert other.exit_code == 0 and "has changed" in other.stderr
+    assert read_results(tmp_path / "out")["method"].tolist() == ["factor"]
+    assert read_results(tmp_path / "out")["n_test"].tolist() == [150]
+    monkeypatch.chdir(tmp_path / "c")  # a copy is no other data
+    assert "0 to do" in bench("file:readings.csv", "factor", tmp_path / "out").stderr
+
+
+def test_a_record_of_runs_that_cannot_be_continued_is_refused_before_any_work(readings, tmp_path):
+    (tmp_path / "_run.json").write_text("[{")
+    result = bench(f"file:{readings}", "ewma", tmp_path)
+    assert result.exit_code == 2 and len(result.stderr.strip().splitlines()) == 1
+    assert "_run.json is not valid JSON" in result.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["_run.json"]
+
+
+def test_a_single_sensor_is_told_as_one(tmp_path):
+    write_panel(PANEL[:1000].select([0]), tmp_path / "one.csv")
+    result = bench(f"file:{tmp_path / 'one.csv'}", "ewma", tmp_path / "out")
+    assert result.exit_code == 0 and "1 sensor," in " ".join(result.stdout.split())
 
 
 def test_two_runs_into_one_folder_at_once_are_refused(readings, tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from jointset.bench import processes
+from jointset.bench import engine_local, processes
 from jointset.bench.engine_local import TRIES, run_local
 from jointset.bench.plan import Settings, Task, tasks
 from jointset.bench.results import MEASURED, read_results
@@ -92,12 +92,44 @@ class Deadly(Task):
 
 
 def test_a_task_that_kills_every_worker_is_an_error_and_the_rest_goes_on(planned):
-    first = planned[0]
-    deadly = Deadly(first.cell, first.protocol, first.backbone, first.names, first.seeds, Settings())
+    deadly = deadly_like(planned[0])
     found = {done.task: done for done in run_local([planned[1], deadly, planned[2]], 2)}
     assert {row["status"] for row in found[deadly].rows} == {"error"}
     assert f"{TRIES} worker processes died" in found[deadly].rows[0]["error"]
     assert all(row["status"] == "ok" for task in planned[1:3] for row in found[task].rows)
+
+
+def deadly_like(task: Task) -> Deadly:
+    return Deadly(task.cell, task.protocol, task.backbone, task.names, task.seeds, Settings())
+
+
+def test_only_workers_that_never_start_are_blamed_on_a_script(planned, monkeypatch):
+    (done,) = run_local([deadly_like(planned[0])])
+    assert done.rows[0]["error"] == engine_local.DIED
+    monkeypatch.setattr(engine_local, "serve", os._exit)  # a process that ends before it says a word
+    (done,) = run_local(planned[:1])
+    assert done.rows[0]["error"] == engine_local.NEVER
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_waits_for_what_must_not_be_left_half_done_and_a_second_one_does_not(number):
+    whole = []
+
+    def stopped(times: int) -> None:
+        with processes.unhurried():
+            for _ in range(times):
+                signal.raise_signal(number)
+            whole.append(times)
+
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        for times in (1, 2):
+            with pytest.raises(KeyboardInterrupt):
+                stopped(times)
+        assert whole == [1]
+        assert signal.getsignal(number) is signal.default_int_handler
+    finally:
+        signal.signal(number, before)
 
 
 def test_no_process_is_left_when_a_run_is_dropped(planned):
@@ -207,3 +239,48 @@ def test_a_worker_that_served_before_takes_the_readings_it_is_given(tmp_path):
         widths.append(cell_of(Task(name, "text", "gpvar", ("static",), (0,), Settings())).panel.values.std())
         served.teardown(None)
     assert widths[0] != widths[1] and name not in SOURCES
+
+
+class Client:
+    """A Dask client as far as readings are concerned; workers die while the first ones are sent."""
+
+    def __init__(self, deaths: int) -> None:
+        self.status, self.deaths, self.told = "running", deaths, []
+
+    def register_plugin(self, plugin, name):
+        self.told.append("sent")
+        if len(self.told) <= self.deaths:
+            raise OSError("Stream is closed")
+
+    def unregister_worker_plugin(self, name):
+        self.told.append("taken back")
+        raise OSError("Stream is closed")
+
+
+def test_readings_are_sent_again_where_a_worker_died_meanwhile(monkeypatch):
+    pytest.importorskip("distributed")
+    from jointset.bench import engine_dask
+
+    monkeypatch.setattr(engine_dask, "PAUSE", 0.0)
+    client = Client(deaths=2)
+    with engine_dask.brought({"cell": None}, client):
+        assert client.told == ["sent"] * 3
+    assert client.told[3:] == ["taken back"]  # a death at that moment is no error
+    with pytest.raises(InputError, match="do workers keep dying"), engine_dask.brought({"cell": None}, Client(99)):
+        pass
+
+
+def test_a_scheduler_that_goes_away_is_one_line(planned, capfd):
+    distributed = pytest.importorskip("distributed")
+    from jointset.bench.engine_dask import GONE, run_dask
+
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster:
+        finished = run_dask(planned, address=cluster.scheduler_address)
+        next(finished)
+        capfd.readouterr()
+        cluster.close()
+        with pytest.raises(InputError) as caught:
+            list(finished)
+    assert str(caught.value) == GONE
+    assert capfd.readouterr().err == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from pyarrow import parquet
 
 from jointset.bench.measures import measures, trace, winkler, worst_window
 from jointset.bench.plan import Settings, Task
@@ -58,6 +59,41 @@ def test_a_later_row_replaces_an_error_and_never_the_other_way_round(tmp_path):
     table = read_results(tmp_path)
     assert table["status"].tolist() == ["ok"]
     assert table["joint"].tolist() == [0.9]
+
+
+def of_file(method: str, data: str, day: int, **known) -> dict:
+    started = f"2026-01-{day:02}T00:00:00.000+00:00"
+    return row(0, cell="file:a.csv", method=method, data=data, started=started, **known)
+
+
+def test_of_a_file_only_rows_of_the_data_that_ran_last_are_read(tmp_path):
+    write_rows(tmp_path, "a", [of_file("static", "aaa", 1), of_file("ewma", "aaa", 1), row(0, joint=0.8)])
+    write_rows(tmp_path, "b", [of_file("static", "bbb", 2), of_file("kalman", "bbb", 2, error="no memory")])
+    table = read_results(tmp_path)
+    assert table["cell"].tolist() == ["file:a.csv"] * 2 + ["metr-la-20"]  # other cells are not touched
+    assert table["data"].tolist() == ["bbb", "bbb", ""]
+    write_rows(tmp_path, "c", [of_file("kalman", "aaa", 3)])  # back again, with what was worked out then
+    found = read_results(tmp_path).query("cell == 'file:a.csv'")
+    assert set(found["method"]) == {"static", "ewma", "kalman"} and set(found["data"]) == {"aaa"}
+
+
+def test_rows_that_do_not_tell_their_data_are_read_until_there_are_others(tmp_path):
+    write_rows(tmp_path, "a", [of_file("static", "", 1), of_file("ewma", "", 2), of_file("rolling", "", 2, error="no")])
+    old = parquet.read_table(tmp_path / "a.parquet").drop_columns("data")  # as files were before there was the column
+    parquet.write_table(old, tmp_path / "a.parquet")
+    table = read_results(tmp_path)
+    assert tuple(table.columns) == COLUMNS
+    assert set(table["method"]) == {"static", "ewma", "rolling"} and set(table["data"]) == {""}
+    write_rows(tmp_path, "b", [of_file("static", "bbb", 3)])
+    assert read_results(tmp_path)[["method", "data"]].to_numpy().tolist() == [["static", "bbb"]]
+
+
+def test_a_file_that_could_not_be_read_hides_no_rows(tmp_path):
+    write_rows(tmp_path, "a", [of_file("static", "aaa", 1)])
+    unread = [of_file(name, "", 2, error="no such file") for name in ("static", "ewma")]
+    write_rows(tmp_path, "b", unread)
+    table = read_results(tmp_path)
+    assert dict(zip(table["method"], table["status"], strict=True)) == {"static": "ok", "ewma": "error"}
 
 
 def test_other_files_in_the_folder_are_no_results(tmp_path):

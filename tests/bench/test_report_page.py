@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from jointset.baselines.catalogue import CATALOGUE
 from jointset.bench.measures import worst_window
 from jointset.bench.report import render, write_report
-from jointset.bench.report_groups import panels
+from jointset.bench.report_groups import METRICS, panels
 from jointset.bench.report_traces import course
 from jointset.bench.report_words import opening, verdict
-from jointset.bench.results import write_rows
+from jointset.bench.results import write_rows, write_trace
 from jointset.cli import app
 
 
@@ -112,6 +112,33 @@ def test_a_method_with_its_course_weighs_little(tmp_path):
     for k in range(2):  # ten cells with 25 methods each stay below 3 MB
         write_cell(tmp_path, f"cell-{k}", [entry.name for entry in CATALOGUE], seeds=2, steps=5000, sensors=100)
     assert write_report(tmp_path).stat().st_size < 2 * len(CATALOGUE) * 12_000
+
+
+def test_numbers_keep_the_digits_that_are_shown(tmp_path):
+    for value in (19.20494, 19.2045001, 1.23449, 123.4499, 0.90449, 1234567.4):
+        write_rows(tmp_path, "one", [row("a", "static", seed, "one", width=value) for seed in (0, 1)])
+        group = data(render(tmp_path))["groups"][0]
+        for shown in (group["mean"][METRICS.index("width")], group["seeds"][0][1 + METRICS.index("width")]):
+            assert all(
+                f"{shown:.{digits}f}" == f"{value:.{digits}f}" for digits in range(4) if value < 1000 or not digits
+            )
+
+
+@pytest.mark.parametrize("damage", ["junk", "nothing", "cut", "lengths"])
+def test_a_damaged_trace_is_skipped_with_one_line_that_names_it(tmp_path, damage):
+    write_cell(tmp_path, "a", ["static", "ewma"], seeds=1, steps=300)
+    file = tmp_path / "_traces" / "a-text-0.npz"
+    whole = file.read_bytes()
+    if damage == "lengths":
+        write_trace(tmp_path, "a-text-0", {"static": {"score": np.ones(3), "radius": np.ones(2), "inside": np.ones(3)}})
+    else:
+        file.write_bytes({"junk": b"junk", "nothing": b"", "cut": whole[: len(whole) // 2]}[damage])
+    with pytest.warns(UserWarning, match=r"a-text-0\.npz cannot be read") as told:  # a note at the terminal
+        done = CliRunner().invoke(app, ["report", str(tmp_path), "--out", str(tmp_path / "page.html")])
+    notes = [str(one.message) for one in told if one.category is UserWarning]
+    assert done.exit_code == 0 and len(notes) == 1 and len(notes[0].splitlines()) == 1
+    groups = data((tmp_path / "page.html").read_text())["groups"]
+    assert {group["method"]: group["trace"] is None for group in groups} == {"static": True, "ewma": False}
 
 
 def test_results_without_traces_or_audits_make_a_page(tmp_path):

@@ -102,6 +102,22 @@ def test_hero_names_the_best_row_without_a_filter(folder):
     assert any("copula on metr-la-20" in note for note in table.notes)
 
 
+def test_the_best_row_without_a_filter_is_sought_among_quick_looks_where_there_is_nothing_else(tmp_path):
+    for method, width in (("static", 4.0), ("copula", 3.5)):
+        write_rows(tmp_path, method, seeded(method, [width], [0.9], limit_steps=150))
+    for paper in (False, True):
+        found = cells(table_of(tmp_path, "hero-text", paper=paper), "best non-filter (150 steps)")
+        assert found["metr-la-20", "width"].value == 3.5
+    write_rows(tmp_path, "whole", seeded("factor", [3.9], [0.9]))
+    assert cells(table_of(tmp_path, "hero-text"), "best non-filter")["metr-la-20", "width"].value == 3.9
+
+
+def test_no_row_without_a_filter_at_target_is_said(tmp_path):
+    write_rows(tmp_path, "static", seeded("static", [4.0], [0.5], limit_steps=150))
+    found = cells(table_of(tmp_path, "hero-text", paper=True), "best non-filter (150 steps)")
+    assert found["metr-la-20", "width"] == "none at target"
+
+
 def test_a_row_is_compared_with_static_on_the_seeds_both_have(folder):
     write_rows(folder, "static", seeded("static", [5.8, 5.8, 5.8, 1.0], [0.9] * 4))
     assert cells(table_of(folder, "baselines-text"), "gnf")["metr-la-20", "vs static %"].value == pytest.approx(-50)
@@ -306,15 +322,57 @@ def test_csv():
 def test_every_table_is_well_formed_latex(folder):
     for table in tables(folder, paper=True):
         text = render(table, "latex")
+        comment, _, text = text.partition("\n")
+        assert comment == r"% needs \usepackage{booktabs}"
         for name in ("table", "tabular"):
             assert text.count(rf"\begin{{{name}}}") == text.count(rf"\end{{{name}}}") >= 1
         assert not re.search(r"(?<!\\)[_#%]", re.sub(r"\\label\{[^}]*\}", "", text).replace("{\\scriptstyle", "{"))
         assert text.isascii() or not re.search("[±↑↓°∞]", text)
-        for block in re.findall(r"\\begin\{tabular\}\{([lr]+)\}(.*?)\\end\{tabular\}", text, re.S):
+        for block in re.findall(
+            r"\\begin\{tabular\}\{([lrp]+)\}(.*?)\\end\{tabular\}", text.replace("p{4.5cm}", "p"), re.S
+        ):
             lines = [line for line in block[1].split("\n") if line.endswith(r"\\")]
             for line in lines:
                 spans = [int(size) for size in re.findall(r"\\multicolumn\{(\d+)\}", line)]
                 assert len(re.findall(r"(?<!\\)&", line)) + 1 + sum(spans) - len(spans) == len(block[0])
+
+
+LONG = "the readings of this file cannot be used because " + "of many words " * 20
+
+
+def failing(folder, rows):
+    """So many failed rows with one long message, on one cell."""
+    names = [f"method-{i}" for i in range(rows)]
+    error = {"status": "error", "error": LONG, "cell": "file:own.csv", "n": 0}
+    write_rows(folder, "many", [row(method=name, seed=0, **error) for name in names])
+    return table_of(folder, "all")
+
+
+def test_a_long_table_runs_over_pages_in_latex(folder):
+    text = render(failing(folder, 50), "latex")
+    assert text.startswith("% needs \\usepackage{booktabs,longtable}\n") and r"\begin{table}" not in text
+    assert text.count(r"\begin{longtable}") == text.count(r"\end{longtable}") == 1
+    assert text.count(r"\endfirsthead") == text.count(r"\endhead") == text.count(r"\endfoot") == 1
+    assert text.count(r"\caption{") == text.count(r"\label{tab:all}") == text.count(r"\caption[]{") == 1
+    body = text.partition(r"\endfoot")[2].partition(r"\end{longtable}")[0].strip().split("\n")
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {12} and all(line.endswith(r"\\") for line in body)
+
+
+def test_messages_are_cut_in_a_column_of_paragraphs_in_latex(folder):
+    text = render(failing(folder, 3), "latex")
+    assert r"\begin{tabular}{llllrrrrrrrrp{4.5cm}}" in text
+    messages = [line.rpartition("&")[2] for line in text.split("\n") if line.startswith("file:own.csv")]
+    assert len(messages) == 3 and all(r"of many \dots{}" in one and len(one) < 120 for one in messages)
+
+
+def test_messages_are_a_list_below_the_table_in_text(folder):
+    text = render(failing(folder, 6), "text")
+    assert max(map(len, text.splitlines())) <= 160
+    words = " ".join(text.split())
+    told = f"- failure: file:own.csv, method-0, method-1, method-2, method-3 and 2 more, 6 rows: {LONG.strip()}"
+    assert words.count(LONG.strip()) == words.count(told) == 1
+    assert "- failure: metr-la-20, group: no graph_1: give one & run again, with all of it" in words
+    assert "failure" not in text.partition("- failure")[0]
 
 
 def test_wide_tables_are_cut_between_groups_and_repeat_their_labels(folder):

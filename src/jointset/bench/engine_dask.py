@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
+from logging import CRITICAL
 from pathlib import Path
+from time import sleep
 from typing import Any
 from uuid import uuid4
 
 import dask
 from distributed import Client, LocalCluster, WorkerPlugin, as_completed
 from distributed.scheduler import KilledWorker
+from distributed.utils import silence_logging_cmgr
 
 from jointset.bench.plan import Task
-from jointset.bench.processes import THREADS, single_threaded, starter
+from jointset.bench.processes import THREADS, single_threaded, starter, unhurried
 from jointset.bench.task import SOURCES, Done, failure, forget, message, run_task, source_of
 from jointset.datasets.cells import RULES
 from jointset.datasets.origins import Source
@@ -31,6 +35,8 @@ from jointset.terminal import note
 
 PLUGIN = "jointset-readings"
 PATIENCE = "20s"  # until a scheduler answers
+SENDINGS, PAUSE = 6, 0.5  # how often readings are sent while workers die of something else, and seconds between
+GONE = "the Dask scheduler has gone: start it again, the same command goes on from what is finished"
 SHORT, LARGEST = 5.0, 12  # weight of a short task, and how many of them travel together, to make their cell once
 Bundle = tuple[Task, ...]
 LEAN = {  # workers that neither watch what they do nor give back memory at every turn: both cost as much as the work
@@ -73,7 +79,8 @@ def run_dask(tasks: Sequence[Task], jobs: int = 1, address: str | None = None) -
                     yield from _results(future, bundle)
                 future.release()
         finally:
-            client.cancel(list(waiting))
+            with suppress(Exception):  # of a scheduler that has gone: there is nothing to cancel
+                client.cancel(list(waiting))
 
 
 def run_bundle(bundle: Bundle) -> list[Done]:
@@ -105,7 +112,7 @@ def _killed(future: Any) -> bool:
 def _results(future: Any, bundle: Bundle) -> list[Done]:
     """The finished tasks; rows that say why, where their workers died."""
     if future.status == "cancelled":
-        raise InputError("the Dask scheduler has gone: start it again, the same command goes on from what is finished")
+        raise InputError(GONE)
     if future.status != "error":
         return future.result()
     reason = "several workers died of it: is there enough memory?" if _killed(future) else message(future.exception())
@@ -136,11 +143,28 @@ def brought(readings: Mapping[str, Source], client: Any) -> Iterator[None]:
     if not readings:
         yield
         return
-    client.register_plugin(Readings(readings), name=PLUGIN)
+    send(Readings(readings), client)
     try:
         yield
     finally:
-        client.unregister_worker_plugin(PLUGIN)
+        if client.status == "running":
+            with suppress(Exception):  # of a worker that dies meanwhile: the others have been told
+                client.unregister_worker_plugin(PLUGIN)
+
+
+def send(readings: Readings, client: Any) -> None:
+    """Readings to all workers; again, where one died meanwhile (those that join later have them from the scheduler)."""
+    for left in reversed(range(SENDINGS)):
+        try:
+            client.register_plugin(readings, name=PLUGIN)
+            return
+        except OSError as error:
+            if client.status != "running":
+                raise
+            if not left:
+                reason = " ".join(str(error).split())
+                raise InputError(f"readings do not reach the Dask workers ({reason}): do workers keep dying?") from None
+            sleep(PAUSE)
 
 
 def readings_of(tasks: Sequence[Task]) -> tuple[dict[str, Source], dict[str, str]]:
@@ -174,21 +198,41 @@ def with_graph(source: Source) -> Source:
 @contextmanager
 def connected(jobs: int, address: str | None) -> Iterator[Any]:
     """A client of the scheduler at an address, or of a cluster started here for as long as it is needed."""
-    if address is not None:
+    with reached(address) if address is not None else started(jobs) as client:
+        yield client
+
+
+@contextmanager
+def reached(address: str) -> Iterator[Any]:
+    """A client of the scheduler at an address; when that goes away, the client says so and nothing else does."""
+    with silence_logging_cmgr(CRITICAL):
         try:
             client = Client(address, timeout=PATIENCE)
-        except (OSError, TimeoutError, ValueError) as error:
+        except (OSError, ValueError) as error:
             reason = " ".join(str(error).split())
             raise InputError(f"no Dask scheduler answers at {address} ({reason}): check the address") from None
-        with client:
+        try:
             yield client
-        return
+        except (OSError, CancelledError):
+            raise InputError(GONE) from None
+        finally:
+            with suppress(Exception):
+                client.close()
+
+
+@contextmanager
+def started(jobs: int) -> Iterator[Any]:
+    """A client of a cluster on this machine, which a Ctrl-C finds whole or not at all: half of one cannot be closed."""
     begun = {"distributed.worker.multiprocessing-method": starter("distributed").get_start_method()}
-    options: dict[str, Any] = {"n_workers": jobs, "threads_per_worker": 1, "processes": True, "silence_logs": 50}
-    with (
-        single_threaded(),
-        dask.config.set(LEAN | begun),
-        LocalCluster(**options, dashboard_address=None, env=dict(os.environ)) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+    options: dict[str, Any] = {"n_workers": jobs, "threads_per_worker": 1, "processes": True, "silence_logs": CRITICAL}
+    with single_threaded(), dask.config.set(LEAN | begun):
+        stack = ExitStack()
+        try:
+            with unhurried():
+                cluster = LocalCluster(**options, dashboard_address=None, env=dict(os.environ))
+                stack.enter_context(cluster)
+                client = stack.enter_context(Client(cluster))
+            yield client
+        finally:
+            with unhurried():
+                stack.close()

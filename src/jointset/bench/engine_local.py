@@ -18,8 +18,9 @@ from jointset.bench.processes import deaf, single_threaded, starter, take
 from jointset.bench.task import Done, failure, run_task
 
 TRIES = 3  # workers a task may take down before it is given up
+STARTED = "started"  # the first word of a worker
 DIED = f"{TRIES} worker processes died of it: is there enough memory?"
-NEVER = "None has answered yet: a script of yours must guard what it runs with if __name__ == '__main__'"
+NEVER = f"{TRIES} worker processes did not start: scripts must guard what they run with if __name__ == '__main__'"
 
 
 class Worker:
@@ -40,8 +41,8 @@ class Worker:
         with suppress(OSError):
             self.line.send(task)
 
-    def answer(self) -> Done | None:
-        """The finished task, or None where the worker died."""
+    def answer(self) -> Done | str | None:
+        """The finished task, STARTED once before the first, or None where the worker died."""
         try:
             return self.line.recv()
         except (EOFError, OSError):
@@ -58,6 +59,7 @@ def serve(line: Connection, environment: dict[str, str]) -> None:
     """Work of a worker process: tasks in, finished ones out, until the line ends."""
     take(environment)
     with suppress(EOFError, OSError):
+        line.send(STARTED)
         while True:
             line.send(run_task(line.recv()))
 
@@ -67,7 +69,7 @@ def run_local(tasks: Sequence[Task], jobs: int = 1) -> Iterator[Done]:
     context = starter()
     waiting, deaths = list(tasks), dict.fromkeys(tasks, 0)
     workers: list[Worker] = []
-    answered = False
+    started = False
     try:
         while waiting or any(worker.task for worker in workers):
             while waiting and len(workers) < jobs:
@@ -77,7 +79,9 @@ def run_local(tasks: Sequence[Task], jobs: int = 1) -> Iterator[Done]:
             for worker in [worker for worker in workers if worker.line in ready]:
                 task, done = worker.task, worker.answer()
                 assert task is not None
-                answered = answered or done is not None
+                started = started or done is not None
+                if isinstance(done, str):
+                    continue
                 worker.task = None
                 if done is None:
                     worker.stop()
@@ -86,7 +90,7 @@ def run_local(tasks: Sequence[Task], jobs: int = 1) -> Iterator[Done]:
                     if deaths[task] < TRIES:
                         waiting.insert(0, task)
                         continue
-                    done = failure(task, DIED if answered else f"{DIED} {NEVER}")
+                    done = failure(task, DIED if started else NEVER)
                 elif waiting:  # before the rows are written: a worker does not wait for that
                     worker.give(_next(waiting, worker, workers))
                 yield done

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure
 
-from jointset.bench.figures_courses import coverage_over_time, learning_curves, sweep
+from jointset.bench.figures_courses import courses_of_training, coverage_over_time, learning_curves, sweep
 from jointset.bench.figures_results import headline, scale
 from jointset.bench.results import existing_folder, read_results
 from jointset.bench.tables.audit_files import read_audits
 from jointset.bench.tables.diagnostics import SWEEPS
-from jointset.errors import InputError
 from jointset.writing import new_folder, whole_file
 
-LEARNING = "_learning_curves.json"  # of a folder: {"VARIANT|CELL|RECIPE": [[step, NLL], ...]}
 FORMATS = ("png", "svg")
 
 __all__ = ["coverage_over_time", "figures", "headline", "learning_curves", "save", "scale", "sweep", "write_figures"]
@@ -32,18 +29,13 @@ def figures(folder: str | Path, *, paper: bool = False) -> Iterator[tuple[str, F
             "headline-volume": headline(rows, protocol, size="log_volume"),  # fair across shapes
             "scale": scale(rows, protocol),
             "coverage": coverage_over_time(folder, rows, protocol),
+            "learning-curves": courses_of_training(folder, rows, protocol),
         }
         yield from ((f"{name}-{protocol}", figure) for name, figure in drawn.items() if figure is not None)
     for spec in SWEEPS:
         swept = sweep(spec, audits, paper)
         if swept is not None:
             yield spec.name, swept
-    curves = Path(folder) / LEARNING
-    if curves.is_file():
-        try:
-            yield "learning-curves", learning_curves(json.loads(curves.read_text(encoding="utf-8")))
-        except (ValueError, IndexError) as error:
-            raise InputError(f"{curves} holds no learning curves ({error}): delete it") from None
 
 
 def save(figure: Figure, folder: str | Path, name: str) -> list[Path]:

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from jointset.baselines.rows import parse
 from jointset.bench.figures_results import LINES, cell_order, size_label
 from jointset.bench.paper import printed, printed_places, printed_rows
-from jointset.bench.results import read_trace
+from jointset.bench.plan import LEARNED, OWN
+from jointset.bench.report_traces import rolling, rolling_window, stored_trace
 from jointset.bench.tables.audit_files import Audited
 from jointset.bench.tables.diagnostics import Swept, swept
 from jointset.bench.tables.measured import full_name
 from jointset.contracts import Array
+from jointset.methods import FILTERS
 from jointset.report.figures import INK, STYLE, new_figure
 
 if TYPE_CHECKING:
     import pandas as pd
 
-WINDOW = 500
 COURSES = (
     *("gnf", "gnf-node", "gnf+aci", "gnf-node+aci", "static", "per-group-factor+aci", "group+agaci", "copula"),
     *("ewma", "kalman-tuned", "kalman"),
@@ -35,33 +37,33 @@ RECIPES: dict[str, dict[str, Any]] = {
 }
 
 
-def rolling_coverage(inside: Array, window: int = WINDOW) -> Array:
-    """Share inside over the last `window` steps, from the step at which there are as many (the whole if shorter).
+class Course(NamedTuple):
+    """Steps (T,) of the test block that have readings, counted from 1, and whether they were inside (T,)."""
 
-    >>> rolling_coverage(np.array([True, False, True, True]), 2).tolist()
-    [0.5, 0.5, 1.0]
+    steps: Array
+    inside: Array
+
+
+def coverage_over_time(folder: str | Path, table: pd.DataFrame, protocol: str) -> Figure | None:
+    """Joint coverage of a few methods over the last 500 steps, one panel a cell, from the stored traces.
+
+    In a test block of fewer than 1000 steps the window is a fifth of it; title or panels say how long it is.
     """
-    window = min(window, len(inside))
-    total = np.concatenate([[0], np.cumsum(inside.astype(float))])
-    return (total[window:] - total[:-window]) / window
-
-
-def coverage_over_time(folder: str | Path, table: pd.DataFrame, protocol: str, window: int = WINDOW) -> Figure | None:
-    """Rolling joint coverage of a few methods, one panel a cell, from the stored traces."""
     shown = _courses(folder, table, protocol)
     if not shown:
         return None
     alpha = float(table["alpha"].iloc[0])
     names = [method for method in COURSES if any(method in members for members in shown.values())]
     looks = {name: LINES[i % len(LINES)] for i, name in enumerate(names)}
+    windows = {cell: rolling_window(min(len(one.inside) for one in shown[cell].values())) for cell in shown}
     with matplotlib.rc_context(STYLE):
         columns = 1 if len(shown) <= 3 else 2
         height = -(-len(shown) // columns)
         figure = new_figure(9.6 if columns == 1 else 14.0, 1.1 + 2.7 * height)
         axes = figure.subplots(height, columns, squeeze=False).ravel()
         for ax, cell in zip(axes, sorted(shown, key=cell_order), strict=False):
-            _draw_course(ax, shown[cell], looks, 1 - alpha, window)
-            ax.set_title(cell)
+            _draw_course(ax, shown[cell], looks, 1 - alpha, windows[cell])
+            ax.set_title(cell if len(set(windows.values())) == 1 else f"{cell}, last {windows[cell]} steps")
         for ax in axes[len(shown) :]:
             ax.set_visible(False)
         for ax in axes[len(shown) - columns : len(shown)]:
@@ -70,22 +72,24 @@ def coverage_over_time(folder: str | Path, table: pd.DataFrame, protocol: str, w
             matplotlib.lines.Line2D([], [], label=name, **{"markersize": 6, **look}) for name, look in looks.items()
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 5), handlelength=3.2)
-        title = f"Joint coverage over the last {window} steps (protocol {protocol}; band: chance at the target)"
+        one = f"the last {min(windows.values())} steps" if len(set(windows.values())) == 1 else "a moving window"
+        title = f"Joint coverage over {one} (protocol {protocol}; band: chance at the target)"
         figure.suptitle(title, x=0.01, ha="left", fontsize=12)
         return figure
 
 
-def _courses(folder: str | Path, table: pd.DataFrame, protocol: str) -> dict[str, dict[str, Array]]:
-    """Inside or not (T,) by cell and method: the first methods of COURSES that have a trace."""
+def _courses(folder: str | Path, table: pd.DataFrame, protocol: str) -> dict[str, dict[str, Course]]:
+    """Courses by cell and method: the first methods of COURSES that have a trace."""
     rows = table[(table["protocol"] == protocol) & (table["status"] == "ok") & table["backbone"].isin(["own", "gpvar"])]
     rows = rows[np.isclose(rows["alpha"].astype(float), float(table["alpha"].iloc[0]))] if len(table) else rows
-    found: dict[str, dict[str, Array]] = {}
+    found: dict[str, dict[str, Course]] = {}
     for (cell, _), part in rows.groupby(["cell", "n"], sort=False):
-        members: dict[str, Array] = {}
+        members: dict[str, Course] = {}
         for method in COURSES:
             tasks = dict.fromkeys(part.loc[part["method"] == method].sort_values("limit_steps")["task"])
-            traces = [read_trace(folder, task).get(method, {}) for task in tasks if len(members) < MOST]
-            courses = [trace["inside"] for trace in traces if len(trace.get("inside", ()))]
+            traces = [stored_trace(folder, task).get(method, {}) for task in tasks if len(members) < MOST]
+            courses = [_course(trace) for trace in traces if "inside" in trace]
+            courses = [course for course in courses if len(course.steps)]
             if courses:
                 members[method] = courses[0]
         if members:
@@ -93,14 +97,19 @@ def _courses(folder: str | Path, table: pd.DataFrame, protocol: str) -> dict[str
     return found
 
 
-def _draw_course(ax: Any, members: Mapping[str, Array], looks: Mapping[str, Any], target: float, window: int) -> None:
-    window = min(window, *(len(inside) for inside in members.values()))
+def _course(trace: Mapping[str, Array]) -> Course:
+    """The course of a trace; steps without a reading count neither way."""
+    inside = np.asarray(trace["inside"], bool)
+    seen = ~np.isnan(trace["score"]) if "score" in trace else np.ones(len(inside), bool)
+    return Course(np.flatnonzero(seen) + 1, inside[seen])
+
+
+def _draw_course(ax: Any, members: Mapping[str, Course], looks: Mapping[str, Any], target: float, window: int) -> None:
     spread = 1.96 * np.sqrt(target * (1 - target) / window)
     ax.axhspan(target - spread, min(1.0, target + spread), color="#eeeeee", zorder=0)
     ax.axhline(target, color=INK, linestyle="--", linewidth=1.0, zorder=1)
-    for i, (method, inside) in enumerate(members.items()):
-        share = rolling_coverage(inside, window)
-        steps = np.arange(window, window + len(share))
+    for i, (method, course) in enumerate(members.items()):
+        share, steps = rolling(course.inside, window), course.steps[window - 1 :]
         every = max(1, len(steps) // 8)
         ax.plot(
             steps,
@@ -163,15 +172,30 @@ def _draw_sweep(upper: Any, lower: Any, lines: Mapping[str, Any], looks: Mapping
         ax.set_xticks(range(len(settings)), [f"{setting:g}" for setting in settings])
 
 
-def learning_curves(data: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
-    """Validation likelihood against optimiser steps; keys are `VARIANT|CELL|RECIPE`, values pairs (step, NLL)."""
+def courses_of_training(folder: str | Path, table: pd.DataFrame, protocol: str) -> Figure | None:
+    """Training likelihood of the learned filters against optimiser steps, mean over the seeds trained together."""
+    own = table[(table["protocol"] == protocol) & table["backbone"].eq(OWN) & table["status"].eq("ok")]
+    curves: dict[str, Any] = {}
+    bases = own["method"].map(lambda name: parse(name).method)
+    for task, rows in own[bases.isin(LEARNED)].groupby("task", sort=False):
+        for method, arrays in stored_trace(folder, str(task)).items():
+            if len(arrays.get("curve", ())):
+                base, row = parse(method).method, rows.iloc[0]
+                told = f", at most {row['limit_steps']} steps" if row["limit_steps"] else ""
+                recipe = (row["recipe"] or FILTERS[base]().recipe) + told
+                curves.setdefault(f"{base}|{row['cell']}|{recipe}", arrays["curve"])
+    return learning_curves(curves, "training") if curves else None
+
+
+def learning_curves(data: Mapping[str, Sequence[Sequence[float]]], block: str = "validation") -> Figure:
+    """Likelihood on a block against optimiser steps; keys are `VARIANT|CELL|RECIPE`, values pairs (step, NLL)."""
     keys = [key.split("|") for key in data]
     variants, cells = (list(dict.fromkeys(key[i] for key in keys)) for i in (0, 1))
     spare = [look for look in LINES if look["marker"] not in "so^"]
     names = list(dict.fromkeys(key[2] for key in keys))
     looks = {name: RECIPES.get(name, spare[i % len(spare)]) for i, name in enumerate(names)}
     with matplotlib.rc_context(STYLE):
-        figure = new_figure(3.9 * len(cells) + 0.4, 3.1 * len(variants) + 0.8)
+        figure = new_figure(max(3.9 * len(cells) + 0.4, 6.4), 3.1 * len(variants) + 0.8)
         axes = figure.subplots(len(variants), len(cells), squeeze=False, sharex=True)
         for i, variant in enumerate(variants):
             for j, cell in enumerate(cells):
@@ -181,13 +205,16 @@ def learning_curves(data: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
                     every = max(1, len(steps) // 6)
                     ax.plot(steps, loss, linewidth=1.5, markevery=every, **{"markersize": 5, **looks[name]})
                 ax.set_visible(bool(here))
-                ax.set_xscale("log")
                 ax.set_title(f"{cell}, {variant}")
                 if i == len(variants) - 1:
                     ax.set_xlabel("optimiser steps")
                 if j == 0:
-                    ax.set_ylabel("validation NLL per sensor")
+                    ax.set_ylabel(f"{block} NLL per sensor")
+        reach = [step for curve in data.values() for step, _ in curve]
+        if max(reach) > 20 * min(reach):
+            axes[0, 0].set_xscale("log")  # shared by all
         handles = [matplotlib.lines.Line2D([], [], label=name, **{"markersize": 6, **looks[name]}) for name in names]
-        figure.legend(handles=handles, loc="outside lower center", ncols=len(names), handlelength=3.2)
+        columns = min(len(names), max(2, 2 * len(cells)))
+        figure.legend(handles=handles, loc="outside lower center", ncols=columns, handlelength=3.2)
         figure.suptitle("Learning curves (nats per sensor and step; lower is better)", x=0.01, ha="left", fontsize=12)
         return figure

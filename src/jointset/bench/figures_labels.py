@@ -24,6 +24,7 @@ def place_labels(ax: Any, points: Array, names: Sequence[str], size: float = 8.5
     at = ax.transData.transform(points)
     room = ax.get_window_extent(renderer)
     taken = [_box(x, y, 2 * POINT * scale, 2 * POINT * scale) for x, y in at]
+    taken += [tuple(text.get_window_extent(renderer).extents) for text in ax.texts]  # words that stand there already
     crowd = [
         float(np.hypot(*(at - point).T).min(where=np.arange(len(at)) != i, initial=1e9)) for i, point in enumerate(at)
     ]

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from jointset.bench.figures_labels import place_labels
-from jointset.bench.tables.measured import SLACK, At, Measured, Summary
+from jointset.bench.tables.measured import SLACK, At, Measured, Summary, without_size
 from jointset.report.figures import INK, MISS, STYLE, new_figure
 
 if TYPE_CHECKING:
@@ -102,6 +102,24 @@ def size_label(cell: str, size: str = "width_full") -> str:
     return f"mean full width per sensor ({unit})" if size == "width_full" else f"log-volume per sensor (nats, {unit})"
 
 
+def shared_limit(points: Iterable[Point]) -> int:
+    """Steps to which the test blocks of all points were cut; 0 where they differ or are whole."""
+    limits = {point.at.limit_steps or 0 for point in points}
+    return limits.pop() if len(limits) == 1 else 0
+
+
+def told_once(points: Mapping[str, list[Point]]) -> tuple[dict[str, list[Point]], str]:
+    """The points of all cells without the limit that they share in their labels, and words for the title instead."""
+    limit = shared_limit(point for members in points.values() for point in members)
+    if not limit:
+        return dict(points), ""
+    return {cell: _unlimited(members) for cell, members in points.items()}, f", cut to {limit} steps"
+
+
+def _unlimited(members: list[Point]) -> list[Point]:
+    return [point._replace(at=point.at._replace(limit_steps=None)) for point in members]
+
+
 def headline(
     table: pd.DataFrame, protocol: str, cells: Iterable[str] | None = None, size: str = "width_full"
 ) -> Figure | None:
@@ -112,6 +130,7 @@ def headline(
     shown = {cell: points[cell] for cell in asked if len(points.get(cell, [])) > 1}
     if not shown:
         return None
+    shown, cut = told_once(shown)
     columns = min(len(shown), 2)
     rows = -(-len(shown) // columns)
     with matplotlib.rc_context(STYLE):
@@ -131,7 +150,7 @@ def headline(
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 3 * columns))
         name = "Width" if size == "width_full" else "Log-volume"
-        title = f"{name} against joint coverage (protocol {protocol}, alpha {measured.alpha:g}; bars: sd)"
+        title = f"{name} against joint coverage (protocol {protocol}, alpha {measured.alpha:g}{cut}; bars: sd)"
         figure.suptitle(title, x=0.01, ha="left", fontsize=12)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # labels are placed on the settled layout
@@ -144,6 +163,8 @@ def headline(
 
 def _draw_cell(ax: Any, cell: str, members: list[Point], target: float, size: str) -> list[Point]:
     """Points near the target with bars; the others are told in words. The points that were drawn."""
+    limit = shared_limit(members)
+    members = _unlimited(members) if limit else members
     near = [point for point in members if point.joint.value >= target - NEAR]
     far = [point for point in members if point.joint.value < target - NEAR]
     for point in near:
@@ -151,7 +172,6 @@ def _draw_cell(ax: Any, cell: str, members: list[Point], target: float, size: st
         hollow = {} if point.summary.at_target() else {"markerfacecolor": "white"}
         bars = {"xerr": point.joint.spread, "yerr": point.size.spread, "elinewidth": 0.8, "ecolor": "#aaaaaa"}
         ax.errorbar(point.joint.value, point.size.value, linestyle="", **look, **hollow, **bars, zorder=3)
-    ax.axvline(target, color=INK, linestyle="--", linewidth=1.0, zorder=1)
     ax.axvspan(0, target - SLACK, color="#f3f3f3", zorder=0)
     values = [point.joint.value for point in near] or [target]
     low, high = min(*values, target - 0.012), max(*values, target + 0.02)
@@ -164,12 +184,15 @@ def _draw_cell(ax: Any, cell: str, members: list[Point], target: float, size: st
         ax.margins(y=0.15)
     ax.set_xlabel("joint coverage (grey: below target, hollow markers)")
     ax.set_ylabel(size_label(cell, size))
-    ax.set_title(f"{cell}, {len(members)} methods")
+    ax.set_title(f"{cell}, {len(members)} methods" + (f", cut to {limit} steps" if limit else ""))
+    below = 0.0
     if far:
         words = ", ".join(f"{point.at.label} {point.size.value:.2f} @ {point.joint.value:.2f}" for point in far)
-        lines = textwrap.fill(f"off the left (size @ coverage): {words}", 62)
+        lines = textwrap.fill(f"off the left (size @ coverage): {words}", 72)
         ax.text(0.01, 0.01, lines, transform=ax.transAxes, fontsize=8, color=MISS, va="bottom")
-        _make_room_below(ax, 0.03 + 0.045 * (1 + lines.count("\n")))
+        below = 0.03 + 0.04 * (1 + lines.count("\n"))
+        _make_room_below(ax, below)
+    ax.axvline(target, ymin=below, color=INK, linestyle="--", linewidth=1.0, zorder=1)  # not through the words
     return near
 
 
@@ -202,7 +225,7 @@ def plain_ticks(axis: Any, low: float, high: float) -> None:
 
 def scale(table: pd.DataFrame, protocol: str) -> Figure | None:
     """Width against the number of sensors, one panel a data set; crosses where coverage is below target."""
-    points = points_of(Measured(table, protocol))
+    points, cut = told_once(points_of(Measured(table, protocol)))
     families = _by_size(points)
     if not families:
         return None
@@ -236,23 +259,25 @@ def scale(table: pd.DataFrame, protocol: str) -> Figure | None:
         figure.legend(
             handles=handles, loc="outside lower center", ncols=2 if len(families) == 1 else 4, handlelength=3.2
         )
-        figure.suptitle(f"Width against the number of sensors (protocol {protocol})", x=0.01, ha="left", fontsize=12)
+        gap = "\n" if len(families) == 1 else " "  # one panel is narrower than the title
+        title = f"Width against the number of sensors{gap}(protocol {protocol}{cut})"
+        figure.suptitle(title, x=0.01, ha="left", fontsize=12)
         return figure
 
 
 def _by_size(points: Mapping[str, list[Point]]) -> dict[str, dict[str, list[tuple[int, Point]]]]:
     """Methods of the paper's lines that were run on two or more sizes of a data set, by data set and size."""
-    grouped: dict[str, dict[str, list[tuple[int, Point]]]] = {}
+    grouped: dict[str, dict[str, dict[int, Point]]] = {}
     for members in points.values():
         for point in members:
             if str(point.at.method) in LINE_METHODS:
-                base = str(point.at.cell).rpartition("-")[0]
                 size = int(next(iter(point.summary.seeds.values()))["n"])
-                grouped.setdefault(base, {}).setdefault(point.at.label, []).append((size, point))
+                methods = grouped.setdefault(without_size(str(point.at.cell)), {})
+                methods.setdefault(point.at.label, {})[size] = point
     several = {
-        base: {name: sorted(found, key=lambda pair: pair[0]) for name, found in methods.items() if len(found) > 1}
-        for base, methods in grouped.items()
-        if base and not base.startswith("file:")
+        base: {name: sorted(found.items(), key=lambda pair: pair[0]) for name, found in lines.items() if len(found) > 1}
+        for base, lines in grouped.items()
+        if base
     }
     return {base: methods for base, methods in several.items() if methods}
 

@@ -1,18 +1,21 @@
 """What a benchmark has to do: cells and methods from words a user types, and the tasks that fill their rows.
 
-A unit is one row: cell, protocol, backbone, method, seed, alpha, step limit and recipe. A task is what is worked out
-together: the wraps of one base row, all seeds that train in one program, all rows around one learned mean.
+A unit is one row: cell, protocol, backbone, method, seed, alpha, step limit and recipe, of data as it is now. A task is
+what is worked out together: the wraps of one base row, all seeds that train in one program, all rows around one learned
+mean.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
+from hashlib import file_digest, sha256
+from pathlib import Path
 
 from jointset.baselines.rows import parse
 from jointset.bench.names import CELL_GROUPS, METHOD_GROUPS, cells_named, methods_named
+from jointset.datasets.origins import file_parts
 from jointset.methods import FILTERS, PUBLISHED
 
 __all__ = [
@@ -24,6 +27,7 @@ __all__ = [
     "Settings",
     "Task",
     "cells_named",
+    "data_digest",
     "methods_named",
     "tasks",
 ]
@@ -54,6 +58,7 @@ class Task:
     names: tuple[str, ...]
     seeds: tuple[int, ...]
     settings: Settings
+    data: str = ""  # see `data_digest`
 
     @property
     def cell_seed(self) -> int:
@@ -73,17 +78,19 @@ class Task:
         seeds = f"s{self.seeds[0]}" + (f"-{self.seeds[-1]}" if len(self.seeds) > 1 else "")
         words = [self.cell.removeprefix("file:"), self.protocol, self.backbone, which, seeds]
         plain = "--".join(re.sub(r"[^a-z0-9.]+", "-", word.lower()).strip("-.")[-40:] for word in words)
-        return f"{plain}--{sha256(repr(sorted(self.units)).encode()).hexdigest()[:8]}"
+        units = [unit if self.data else unit[:-1] for unit in sorted(self.units)]
+        return f"{plain}--{sha256(repr(units).encode()).hexdigest()[:8]}"
 
     @property
     def units(self) -> list[tuple]:
-        """Keys of the rows, in the order of `jointset.bench.results.UNIT`."""
+        """Keys of the rows, in the order of `jointset.bench.results.KEY`."""
         return [self.unit(name, seed) for seed in self.seeds for name in self.names]
 
     def unit(self, name: str, seed: int) -> tuple:
         """Key of one row."""
         s = self.settings
-        return (self.cell, self.protocol, self.backbone, name, seed, s.alpha, s.limit_steps, self.recipe_of(name))
+        how = (s.alpha, s.limit_steps, self.recipe_of(name))
+        return (self.cell, self.protocol, self.backbone, name, seed, *how, self.data)
 
     def recipe_of(self, name: str) -> str:
         """The recipe, where the method is trained by one."""
@@ -109,6 +116,31 @@ def seeded_cell(cell: str, protocol: str) -> bool:
     return protocol == "table" or cell.startswith("grssf-")
 
 
+def graph_file(cell: str) -> Path | None:
+    """The graph file that a file cell names."""
+    from jointset.datasets.cells import RULES
+
+    rule = file_parts(cell)[1].get("graph")
+    return None if rule is None or rule in RULES else Path(rule).expanduser()
+
+
+def data_digest(cell: str) -> str:
+    """What tells a file cell from another of the same name: 12 digits of the SHA-256 of its file and graph file.
+
+    Empty for other cells, and where a file cannot be read. Without a graph file they are those of the file itself.
+    """
+    if not cell.startswith("file:"):
+        return ""
+    found = []
+    try:
+        for path in filter(None, (file_parts(cell)[0], graph_file(cell))):
+            with path.open("rb") as file:
+                found.append(file_digest(file, "sha256").hexdigest())
+    except OSError:
+        return ""
+    return (found[0] if len(found) == 1 else sha256(" ".join(found).encode()).hexdigest())[:12]
+
+
 def tasks(
     cells: Iterable[str],
     methods: Sequence[str],
@@ -119,18 +151,20 @@ def tasks(
     settings: Settings | None = None,
     swap: bool = False,
     done: Iterable[tuple] = (),
+    data: Mapping[str, str] | None = None,
 ) -> list[Task]:
     """Tasks that fill all rows that are not `done`, a cell after the other, the long ones first.
 
     Rows around a backbone run with every one of `backbones`; filters have a mean of their own, and with `swap` run
-    around every backbone's mean besides.
+    around every backbone's mean besides. `data`: digests of the cells, where they are known (`data_digest`).
     """
     settings, finished = settings or Settings(), set(done)
     planned: list[Task] = []
     for cell in cells:
+        digest = data_digest(cell) if data is None else data.get(cell, "")
         for protocol in protocols:
             whole = [
-                Task(cell, protocol, mean, tuple(names), tuple(chosen), settings)
+                Task(cell, protocol, mean, tuple(names), tuple(chosen), settings, digest)
                 for mean, names in _means(methods, backbones, swap)
                 for chosen in _together(names[0], mean, seeds, seeded_cell(cell, protocol))
             ]

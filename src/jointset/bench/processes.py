@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -70,6 +71,32 @@ def deaf() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def unhurried() -> Iterator[None]:
+    """A Ctrl-C is heard when what is begun here is done; a second one at once."""
+    if threading.current_thread() is not threading.main_thread():  # it hears none
+        yield
+        return
+    heard: list[int] = []
+
+    def hear(number: int, frame: Any) -> None:
+        if heard:
+            raise KeyboardInterrupt
+        heard.append(number)
+
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in before:
+        signal.signal(number, hear)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if heard:
+            signal.raise_signal(heard[0])
 
 
 def take(environment: dict[str, str]) -> None:

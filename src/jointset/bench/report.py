@@ -14,9 +14,9 @@ from typing import Any
 import jointset
 from jointset.bench.report_audits import Audited, read_audits
 from jointset.bench.report_groups import METRICS, Group, Panel, panels, reference
-from jointset.bench.report_traces import axis, course, digits, stamped, stretches_for
+from jointset.bench.report_traces import EXACT, axis, course, digits, stamped, stored_trace, stretches_for
 from jointset.bench.report_words import opening, verdict
-from jointset.bench.results import read_results, read_runs, read_trace
+from jointset.bench.results import read_results, read_runs
 from jointset.bench.tables.measured import SLACK
 from jointset.contracts import Array
 from jointset.errors import require
@@ -83,9 +83,9 @@ def page_data(folder: str | Path, shown: Sequence[Panel], audits: Sequence[Audit
                     "family": group.family,
                     "reached": group.at_target,
                     "reference": other is not None and other == group,
-                    "mean": [digits(group.mean(metric)) for metric in METRICS],
-                    "spread": [digits(group.spread(metric), 3) for metric in METRICS],
-                    "seeds": [[row["seed"], *(digits(row[metric]) for metric in METRICS)] for row in group.rows],
+                    "mean": [digits(group.mean(metric), EXACT) for metric in METRICS],
+                    "spread": [digits(group.spread(metric), EXACT) for metric in METRICS],
+                    "seeds": [[row["seed"], *(digits(row[metric], EXACT) for metric in METRICS)] for row in group.rows],
                     "errors": [[row["seed"], str(row["error"] or "no message")] for row in group.failed],
                     "trace": found.add(place, group),
                 }
@@ -142,7 +142,7 @@ class Traces:
 
     def _of_task(self, task: str) -> dict[str, dict[str, Array]]:
         if self._stored[0] != task:
-            self._stored = (task, read_trace(self.folder, task))
+            self._stored = (task, stored_trace(self.folder, task))
         return self._stored[1]
 
 

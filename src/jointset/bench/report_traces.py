@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jointset.bench.results import TRACES, read_trace
 from jointset.contracts import Array
 
 WINDOW = 500  # steps of the rolling coverage, where the test block has twice as many
 LISTED = 12  # sensors and
 WORST = 5  # windows named
+EXACT = 9  # digits of numbers that are rounded again where they are shown
+
+
+def stored_trace(folder: str | Path, task: str) -> dict[str, dict[str, Array]]:
+    """The traces of a task as `read_trace` gives them; a damaged file is none, and a warning names it."""
+    try:
+        found = read_trace(folder, task)
+        for method, arrays in found.items():
+            lengths = {np.shape(arrays[name]) for name in ("score", "radius", "inside") if name in arrays}
+            if len(lengths) > 1:
+                raise ValueError(f"the arrays of {method} differ in length")
+    except Exception as error:  # what a damaged archive raises depends on the place of the damage
+        reason = (error.strerror if isinstance(error, OSError) else None) or "damaged"
+        again = f"to have it back delete it and {task}.parquet and run the benchmark again"
+        message = f"{Path(folder) / TRACES / task}.npz cannot be read ({reason}): no course over time from it; {again}"
+        warnings.warn(message, stacklevel=2)
+        return {}
+    return found
 
 
 def course(trace: Mapping[str, Array], alpha: float, bins: int) -> dict[str, Any]:

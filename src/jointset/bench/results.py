@@ -2,7 +2,8 @@
 
 `DIR/TASK.parquet` holds the rows of a task, `DIR/_traces/TASK.npz` the course of its first seed, `DIR/_run.json` the
 commands that filled the folder. Every file is written to a temporary name and renamed, so each is whole or not there.
-Names that begin with `_` or `.` are no tables: `pandas.read_parquet(DIR)` reads all rows.
+Names that begin with `_` or `.` are no tables: `pandas.read_parquet(DIR)` reads all rows, those that `read_results`
+leaves out as well.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 WORDS = (
     *("cell", "protocol", "backbone", "method", "status", "error"),
-    *("version", "commit", "started", "recipe", "device", "task"),
+    *("version", "commit", "started", "recipe", "device", "data", "task"),
 )
 WHOLE = ("seed", "n", "n_calibration", "n_test", "limit_steps")
 COLUMNS = (
@@ -56,26 +57,47 @@ COLUMNS = (
     "limit_steps",  # 0: none
     "recipe",  # '': the default
     "device",
+    "data",  # a file of one's own: short digest of it and of its graph file; '': other cells, or not known
     "task",
 )
 UNIT = ("cell", "protocol", "backbone", "method", "seed", "alpha", "limit_steps", "recipe")  # what makes a row one row
+KEY = (*UNIT, "data")  # a row as a task asks for it: of the file as it is now
+LATER = {"data": ""}  # columns that older files lack, and what stands for them
 MEASURED = ("fit_seconds", "predict_seconds", "peak_mb", "version", "commit", "started", "task")  # differ by run
 TRACES, RUNS = "_traces", "_run.json"
 
 
 def read_results(folder: str | Path) -> pd.DataFrame:
-    """All rows of the finished tasks of a folder in the order of cells and methods, one row a unit: the last one."""
+    """All rows of the finished tasks of a folder in the order of cells and methods, one row a unit: the last one.
+
+    A file that has changed has rows of several contents: those of the content that was run last are kept.
+    """
     import pyarrow as pa
 
     files = sorted(file for file in existing_folder(folder).glob("*.parquet") if file.name[0] not in "._")
     tables = [_table(file) for file in files]
     if not tables:
         return empty()
-    table = pa.concat_tables(tables).to_pandas()
+    table = _of_last_data(pa.concat_tables(tables).to_pandas())
     # a row that went well stands before one that failed, whichever came last
     table = table.assign(_ok=table["status"].eq("ok")).sort_values(["_ok", "started"], kind="stable")
     table = table.drop_duplicates(subset=[*UNIT], keep="last").drop(columns="_ok")
     return in_order(table)
+
+
+def _of_last_data(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows without those of a file as it was before: rows of different readings never stand under one cell.
+
+    A file that could not be read has errors without a digest: they tell nothing of what it holds, and hide no row.
+    """
+    unread = table["data"].eq("") & table["status"].ne("ok")
+    left_out: list[Any] = []
+    known = table[table["cell"].str.startswith("file:") & ~unread].sort_values("started", kind="stable")
+    last = known.drop_duplicates(subset="cell", keep="last")
+    for cell, data, started in zip(last["cell"], last["data"], last["started"], strict=True):
+        other = table["cell"].eq(cell) & table["data"].ne(data) & ~(unread & table["started"].gt(started))
+        left_out += table.index[other].tolist()
+    return table.drop(index=left_out)
 
 
 def empty() -> pd.DataFrame:
@@ -167,6 +189,7 @@ def existing_folder(folder: str | Path) -> Path:
 
 def _table(file: Path) -> Any:
     """The Arrow table of one file."""
+    import pyarrow as pa
     from pyarrow import parquet
 
     try:
@@ -175,7 +198,9 @@ def _table(file: Path) -> Any:
         reason = " ".join(str(error).split())
         raise InputError(f"{file} cannot be read ({reason}): delete it, the next run does its rows again") from None
     present = set(table.column_names)
-    gone = [name for name in COLUMNS if name not in present]
+    for name in set(LATER) - present:
+        table = table.append_column(name, pa.array([LATER[name]] * len(table), pa.string()))
+    gone = [name for name in COLUMNS if name not in present and name not in LATER]
     require(not gone, f"{file} has no column {', '.join(gone)}: it is no result of `jointset bench`; move it elsewhere")
     return table.select([*COLUMNS])
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import jointset
 from jointset.bench.plan import Task
-from jointset.bench.results import UNIT, read_results, write_rows, write_run, write_trace
+from jointset.bench.results import KEY, read_results, read_runs, write_rows, write_run, write_trace
 from jointset.bench.task import Done
 from jointset.errors import InputError, require
 from jointset.writing import new_folder
@@ -26,11 +26,11 @@ LOCK = "_lock"
 
 
 def done_units(folder: str | Path) -> set[tuple]:
-    """Keys of the rows of a folder that went well; others are done again."""
+    """Keys of the rows of a folder that went well, with the data they are of; others are done again."""
     if not Path(folder).is_dir():
         return set()
     table = read_results(folder)
-    return set(table.loc[table["status"].eq("ok"), [*UNIT]].itertuples(index=False, name=None))
+    return set(table.loc[table["status"].eq("ok"), [*KEY]].itertuples(index=False, name=None))
 
 
 def fill(
@@ -46,6 +46,7 @@ def fill(
     `told` goes into the folder's record of runs, `finished` is called after a task is on disk.
     """
     fresh, place = not Path(folder).exists(), new_folder(folder)
+    read_runs(place)  # a record that cannot be continued is refused now, not after the first task
     facts = {"version": jointset.__version__, "commit": commit()}
     failed = 0
     begun, record = False, run_record(told or {}) | facts

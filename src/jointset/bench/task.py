@@ -16,6 +16,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from jointset.baselines.rows import parse
 from jointset.bench.measures import measures, trace
 from jointset.bench.plan import LEARNED, LINEAR, OWN, Task, base_of
@@ -89,6 +91,7 @@ def filled(task: Task, name: str, seed: int, known: Mapping[str, Any]) -> dict[s
         "limit_steps": task.settings.limit_steps,
         "recipe": task.recipe_of(name),
         "device": task.settings.device if trained else "cpu",
+        "data": task.data,
         "error": "",
         **known,
         "status": "error" if known.get("error") else "ok",
@@ -107,7 +110,8 @@ def _rows(task: Task, cell: Cell) -> tuple[Found, dict[tuple[str, int], str], di
     means, seconds = _backbones(task, cell)
     for base in dict.fromkeys(base_of(name) for name in task.names):
         names = [name for name in task.names if base_of(name) == base]
-        for name, seed, result in _attempts(task, cell, names, means):
+        curve: list[tuple[int, float]] = []  # of a learned filter: step and loss, mean over seeds
+        for name, seed, result in _attempts(task, cell, names, means, curve):
             if isinstance(result, str):
                 failed[name, seed] = result
                 continue
@@ -118,22 +122,27 @@ def _rows(task: Task, cell: Cell) -> tuple[Found, dict[tuple[str, int], str], di
             found[name, seed] = measured[name][1] | alone._asdict()
             if seed == min(task.seeds):
                 traces[name] = trace(run)
+                if curve and name == names[0]:
+                    traces[name]["curve"] = _learning_curve(task, name, cell, curve)
     return found, failed, traces
 
 
-def _attempts(task: Task, cell: Cell, names: list[str], means: Any) -> Iterator[tuple[str, int, Any]]:
-    """(name, seed, run and timing) of rows with one base, or a message in their place.
+def _attempts(
+    task: Task, cell: Cell, names: list[str], means: Any, curve: list[tuple[int, float]]
+) -> Iterator[tuple[str, int, Any]]:
+    """(name, seed, run and timing) of rows with one base, or a message in their place; `curve` is filled.
 
     Where a pass through all names fails, each name and seed is tried alone: one bad row costs no other.
     """
     from jointset.baselines.rows import run_rows
 
-    settings, lacking = task.settings, [(name, seed) for name in names for seed in task.seeds]
+    def told(step: int, total: int, loss: float) -> None:
+        curve.append((step, loss))
+
+    alpha, lacking = task.settings.alpha, [(name, seed) for name in names for seed in task.seeds]
     try:
-        training = _training(task, names[0], cell)
-        for name, seed, run, timing in run_rows(
-            names, cell, settings.alpha, task.seeds, backbone=means, training=training
-        ):
+        options = {"backbone": means, "training": _training(task, names[0], cell), "progress": told}
+        for name, seed, run, timing in run_rows(names, cell, alpha, task.seeds, **options):
             lacking.remove((name, seed))
             yield name, seed, (run, timing)
     except Exception as error:
@@ -143,7 +152,7 @@ def _attempts(task: Task, cell: Cell, names: list[str], means: Any) -> Iterator[
         for name, seed in lacking:
             alone = replace(task, names=(name,), seeds=(seed,))
             mean = None if means is None else [means[task.seeds.index(seed)]]
-            yield from _attempts(alone, cell, [name], mean)
+            yield from _attempts(alone, cell, [name], mean, [])
 
 
 def _backbones(task: Task, cell: Cell) -> tuple[list[Any] | None, float]:
@@ -174,9 +183,6 @@ def _linear(name: str, protocol: str, seed: int) -> tuple[Any, float]:
 
 def _training(task: Task, name: str, cell: Cell) -> dict[str, Any] | None:
     """Settings of a learned filter: device, recipe, and its steps where they are limited."""
-    from jointset.filters.recipes import RECIPES, Recipe
-    from jointset.methods import FILTERS
-
     method, limit = parse(name).method, task.settings.limit_steps
     if method not in LEARNED:
         return None
@@ -184,10 +190,24 @@ def _training(task: Task, name: str, cell: Cell) -> dict[str, Any] | None:
     if task.settings.recipe:
         training["recipe"] = task.settings.recipe
     if limit:
-        made = FILTERS[method]()
-        recipe = Recipe(**RECIPES[task.settings.recipe or made.recipe]["node" if made.node else "pooled"])
-        training["steps"] = min(limit, recipe.total(cell.train.T))
+        training["steps"] = min(limit, _recipe(task, name).total(cell.train.T))
     return training
+
+
+def _recipe(task: Task, name: str) -> Any:
+    from jointset.filters.recipes import RECIPES, Recipe
+    from jointset.methods import FILTERS
+
+    made = FILTERS[parse(name).method]()
+    return Recipe(**RECIPES[task.settings.recipe or made.recipe]["node" if made.node else "pooled"])
+
+
+def _learning_curve(task: Task, name: str, cell: Cell, told: list[tuple[int, float]]) -> Array:
+    """Step and training NLL per sensor and reading (K, 2), mean over seeds; windows that only warm up are left out."""
+    recipe = _recipe(task, name)
+    steps, losses = np.array(told, dtype=float).T
+    nll = losses / (cell.panel.n_sensors * (recipe.window - recipe.skip))
+    return np.stack([steps, nll], axis=1)[losses != 0.0].astype(np.float32)
 
 
 # ---------------------------------------------------------------------- cells

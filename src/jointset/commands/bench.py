@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -63,10 +63,11 @@ def bench_command(
 
         starter(*HERE[engine])  # workers load while this process does, and plans
     from jointset.bench.names import backbones_named, cells_to_run, methods_named, protocols_named
-    from jointset.bench.plan import Settings, tasks
+    from jointset.bench.plan import Settings, data_digest, tasks
     from jointset.bench.progress import shown
-    from jointset.bench.results import read_results
+    from jointset.bench.results import read_results, read_runs
     from jointset.bench.runner import cores, done_units, fill, require_device
+    from jointset.bench.task import forget
 
     arguments = told(locals())
     require_alpha(alpha)
@@ -78,7 +79,7 @@ def bench_command(
     check_recipe(wanted, settings.recipe)
     require_device(device, here=engine in HERE)
     run = engine_named(engine, jobs or (1 if device == "cuda" else cores()))
-    whole = partial(
+    asked = partial(
         tasks,
         named.names,
         wanted,
@@ -89,19 +90,28 @@ def bench_command(
         swap=swap,
     )
     require(out.is_dir() or not out.exists(), f"--out {out} is a file: give the folder of the results")
+    read_runs(out)  # a record that cannot be continued is refused before any work
     for text in named.left_out:
         note(text)
     require(bool(named.names), f"none of the cells of {cells!r} has its data here: `jointset data list` shows what has")
     lacking = prepare(named.names)
-    for text in changed_files(out, named.names):
+    forget()  # what this process has read before may be older
+    data = {name: data_digest(name) for name in named.names}
+    whole = partial(asked, data=data)
+    for text in changed_files(out, data):
         note(text)
     planned = whole(done=done_units(out))
     report_state(sum(len(task.units) for task in whole()), planned, out)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C
-    failed = 0
+    failed, errors = 0, list[str]()
     if planned:
         try:
-            with shown(planned) as finished:
+            with shown(planned) as show:
+
+                def finished(done: Done) -> None:
+                    errors.extend(row["error"] for row in done.rows if row["error"])
+                    show(done)
+
                 failed = fill(out, planned, partial(with_failures, run, lacking), told=arguments, finished=finished)
         except KeyboardInterrupt:
             note(f"stopped: what is finished is in {out}, the same command goes on from there")
@@ -111,8 +121,7 @@ def bench_command(
     show_rows(results, keys)
     typer.echo(f"Results in {out}. Next: jointset tables {out}, jointset report {out}")
     if failed:
-        first = results.loc[results["status"].ne("ok") & of_run(results, keys), "error"].iloc[0]
-        note(f"{failed} {'row is an error' if failed == 1 else 'rows are errors'}, the first: {first}")
+        note(f"{failed} {'row is an error' if failed == 1 else 'rows are errors'}, the first: {errors[0]}")
         raise typer.Exit(1)
 
 
@@ -135,9 +144,10 @@ def engine_named(name: str, jobs: int) -> Any:
 
 
 def check_recipe(methods: Sequence[str], recipe: str) -> None:
-    """Refuse a recipe that one of the methods does not have."""
+    """Refuse a recipe that there is not, or that one of the methods does not have."""
     from jointset.baselines.rows import parse
     from jointset.bench.plan import LEARNED
+    from jointset.filters.recipes import RECIPES
     from jointset.methods import filter_row
 
     for name in methods if recipe else ():
@@ -146,6 +156,7 @@ def check_recipe(methods: Sequence[str], recipe: str) -> None:
                 filter_row(parse(name), training={"recipe": recipe})
             except InputError as error:
                 raise InputError(f"{name}: {error}") from None
+    require(recipe in ("", *RECIPES), f"unknown recipe {recipe!r}: {suggest(recipe, tuple(RECIPES))}")
 
 
 def prepare(cells: Sequence[str]) -> dict[str, str]:
@@ -170,22 +181,24 @@ def prepare(cells: Sequence[str]) -> dict[str, str]:
     return lacking
 
 
-def changed_files(out: Path, cells: Sequence[str]) -> Iterator[str]:
-    """A sentence for every file that was written to after rows of it were made: those rows stay as they are."""
-    from datetime import UTC, datetime
-
+def changed_files(out: Path, data: Mapping[str, str]) -> Iterator[str]:
+    """A sentence for every file cell that has rows of another content than it has now."""
+    from jointset.bench.plan import graph_file
     from jointset.bench.results import read_results
     from jointset.datasets.origins import file_parts
 
-    named = [name for name in cells if name.startswith("file:")] if out.is_dir() else []
-    results = read_results(out) if named else None
-    for name in named:
+    known = {name: digest for name, digest in data.items() if digest} if out.is_dir() else {}
+    results = read_results(out) if known else None
+    for name, digest in known.items():
         assert results is not None
-        started = results.loc[results["cell"].eq(name) & results["status"].eq("ok"), "started"]
-        path = Path(file_parts(name)[0])
-        written = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="milliseconds")
-        if len(started) and written > started.min():
-            yield f"{path} has changed since rows of it were made: choose another --out to do them again"
+        made = results.loc[results["cell"].eq(name) & results["status"].eq("ok"), "data"]
+        if made.eq(digest).all():
+            continue
+        what = f"{file_parts(name)[0]}{' or its graph file' if graph_file(name) else ''}"
+        lack = f"{what} has changed since rows of it were made"
+        if made.eq("").all():
+            lack = f"rows of {what} are there that do not tell what it held then"
+        yield f"{lack}: they are left out, and run again where asked for"
 
 
 def with_failures(engine: Any, lacking: dict[str, str], tasks: Sequence[Task]) -> Iterator[Done]:
@@ -206,10 +219,11 @@ def told(given: dict[str, Any]) -> dict[str, Any]:
 
 def report_state(rows: int, planned: Sequence[Task], out: Path) -> None:
     """How many rows there are and how many of them are missing."""
+    from jointset.bench.report_words import counted
+
     missing = sum(len(task.units) for task in planned)
     there = f", {rows - missing} of them already in {out}" if missing < rows else ""
-    tasks = f"{len(planned)} task{'s' * (len(planned) != 1)}"
-    typer.echo(f"{rows} row{'s' * (rows != 1)}{there}; {missing} to do in {tasks}.", err=True)
+    typer.echo(f"{counted(rows, 'row')}{there}; {missing} to do in {counted(len(planned), 'task')}.", err=True)
 
 
 # ---------------------------------------------------------------------- after the run
@@ -219,13 +233,14 @@ def of_run(results: pd.DataFrame, keys: set[tuple]) -> Any:
     """Which rows have one of these keys."""
     import numpy as np
 
-    from jointset.bench.results import UNIT
+    from jointset.bench.results import KEY
 
-    return np.array([key in keys for key in results[[*UNIT]].itertuples(index=False, name=None)], dtype=bool)
+    return np.array([key in keys for key in results[[*KEY]].itertuples(index=False, name=None)], dtype=bool)
 
 
 def show_rows(results: pd.DataFrame, keys: set[tuple]) -> None:
     """A table for every cell and protocol of the run: the mean of every method over its seeds."""
+    from jointset.bench.report_words import counted
     from jointset.terminal import show_table
 
     fine = results[results["status"].eq("ok")]
@@ -235,5 +250,6 @@ def show_rows(results: pd.DataFrame, keys: set[tuple]) -> None:
         for (method, backbone), group in rows.groupby(["method", "backbone"], sort=False):
             name = str(method) if backbone in ("own", "gpvar") else f"{method} ({backbone})"
             lines.append([name, str(len(group)), *(f"{group[column].mean():.3f}" for column in SHOWN)])
-        title = f"{cell}, protocol {protocol}, {rows['n'].iloc[0]} sensors, {rows['n_test'].iloc[0]} test steps"
+        sizes = f"{counted(rows['n'].iloc[0], 'sensor')}, {counted(rows['n_test'].iloc[0], 'test step')}"
+        title = f"{cell}, protocol {protocol}, {sizes}"
         show_table(("method", "seeds", *SHOWN), lines, title)

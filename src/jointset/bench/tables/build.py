@@ -99,7 +99,7 @@ def _entries(places: Places, place: Place, ranks: dict[At, str]) -> list[Entry]:
     for i, measure in enumerate(places.grid.measures):
         ours = _ours(places, place, measure, ranks)
         if i == 0 and ours is None:
-            entries.append(_absent(place, places.paper))
+            entries.append(_absent(places, place))
         else:
             entries.append(ours)
         if places.paper and measure.printed:
@@ -170,13 +170,15 @@ def _difference(ours: Number | None, printed: str | None, kind: str) -> Number |
     return Number(ours.value - theirs, None, 3, signed=True)
 
 
-def _absent(place: Place, paper: bool) -> Entry:
+def _absent(places: Places, place: Place) -> Entry:
     """Why there is no number at a place."""
     at, summary = place
     if summary is not None and summary.failed:
         message = summary.failed.get(at.seed) if at.seed is not None else next(iter(summary.failed.values()))
         return f"failed: {shortened(str(message))}"
-    return absence(str(at.cell)) if paper else None
+    if places.none_at_target(at):
+        return "none at target"
+    return absence(str(at.cell)) if places.paper else None
 
 
 def shortened(message: str) -> str:
@@ -223,9 +225,13 @@ def _told(places: Places, found: dict[tuple[At, At], Place]) -> list[str]:
     for at, summary in found.values():
         if summary is None:
             continue
+        seeds: dict[str, list[str]] = {}
         for seed, message in summary.failed.items():
             if at.seed in (None, seed):
-                failed.append(f"{at.method} on {at.cell}, seed {seed}, failed: {message}")
+                seeds.setdefault(message, []).append(str(seed))
+        for message, of in seeds.items():
+            which = f"seed{'s' * (len(of) > 1)} {', '.join(of)}"
+            failed.append(f"{at.method} on {at.cell}, {which}, failed: {message}")
         if at.limit_steps:
             cut.add(f"{at.method}: a quick look, cut to {at.limit_steps} steps.")
         if at.method == BEST_NON_FILTER:

@@ -186,6 +186,19 @@ def full_name(cell: str, n: int = 0) -> str:
     return f"{base}-{asked or n}"
 
 
+def without_size(cell: str) -> str:
+    """The data set of a cell, or its file with all options but the number of sensors.
+
+    >>> without_size("metr-la-20"), without_size("file:my-20.csv?n=10&log=yes"), without_size("file:my-20.csv")
+    ('metr-la', 'file:my-20.csv?log=yes', 'file:my-20.csv')
+    """
+    if not cell.startswith("file:"):
+        return cell.rpartition("-")[0]
+    path, _, query = cell.partition("?")
+    kept = "&".join(part for part in query.split("&") if part and not part.startswith("n="))
+    return f"{path}?{kept}" if kept else path
+
+
 def absence(cell: str) -> str:
     """Why there is no number of a cell: its data are not here, or it was not run."""
     from jointset.datasets.registry import dataset, state

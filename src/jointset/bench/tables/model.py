@@ -41,10 +41,11 @@ Entry = Number | str | None  # None: nothing to say, shown as a dash
 
 
 class Column(NamedTuple):
-    """A column: its name, and the group it stands in (a cell, a backbone)."""
+    """A column: its name, the group it stands in (a cell, a backbone), whether it holds messages of any length."""
 
     name: str
     group: str = ""
+    messages: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ SHOWN = {  # quantity: (title, decimals)
 }
 LABELS = ("cell", "protocol", "backbone", "method")
 NOTES = (
-    f"Numbers: {SEED_NOTE}. Worst window: smallest joint coverage over any 500 steps in a row. Infinite: share of "
+    f"Numbers: {SEED_NOTE}. Worst window: smallest joint coverage over any 500 steps in a row, "
+    "over all where there are fewer. Infinite: share of "
     "steps whose set is the whole space or whose radius was clipped. ↓ joint below 1 - alpha - 0.005, ↑ at or above "
     "1 - alpha + 0.013. * and °: the tightest and the next by width_full among those at target on the same cell, "
     "protocol, alpha and number of steps.",
@@ -48,7 +49,8 @@ def overview(table: pd.DataFrame) -> Table | None:
     if not rows:
         return None
     rows.sort(key=lambda row: (str(row[0]), str(row[1]), row[len(LABELS)]))
-    columns = tuple(Column(name) for name in ("alpha", "seeds", *(title for title, _ in SHOWN.values()), "failure"))
+    names = ("alpha", "seeds", *(title for title, _ in SHOWN.values()))
+    columns = (*(Column(name) for name in names), Column("failure", messages=True))
     whole = Table("all", "Everything in the folder", LABELS, columns, tuple(rows), (*NOTES, SHAPES, BOXES))
     several = {"alpha": len(set(table["alpha"])) > 1, "failure": any(row[-1] for row in rows)}
     return whole.only([i for i, column in enumerate(columns) if several.get(column.name, True)])

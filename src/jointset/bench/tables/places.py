@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from jointset.bench.paper import printed, printed_places
 from jointset.bench.tables.grids import ANY_SEED, BEST_BACKBONE, BEST_NON_FILTER, Grid
@@ -21,6 +22,14 @@ def candidates(method: str, protocol: str) -> tuple[str, ...]:
     if base == "gnf":
         return tuple(f"{name}{plus}{wrap}" for name in GRAPH_FILTERS[protocol if protocol == "table" else "text"])
     return (method, "kalman") if method == "kalman-tuned" else (method,)
+
+
+@cache
+def non_filters() -> tuple[str, ...]:
+    """The rows of the catalogue whose mean is a backbone's."""
+    from jointset.baselines.catalogue import CATALOGUE
+
+    return tuple(entry.name for entry in CATALOGUE if not has_own_mean(entry.name))
 
 
 def printed_place(at: At) -> str:
@@ -59,12 +68,17 @@ class Places:
 
     def best_non_filter(self, at: At) -> str | None:
         """Name of the tightest row at target whose mean is the gpvar backbone's."""
-        from jointset.baselines.catalogue import CATALOGUE
-
-        names = [entry.name for entry in CATALOGUE if not has_own_mean(entry.name)]
-        found = {name: one for name in names if (one := self.measured.find(at._replace(method=name)))}
+        found = self._non_filters(at)
         best = self._best(found.values(), only_at_target=True)
         return next((name for name, one in found.items() if one is best), None)
+
+    def none_at_target(self, at: At) -> bool:
+        """Whether a place asks for the best non-filter row, and rows were run there but none is at target."""
+        ran = self._non_filters(at).values() if at.method == BEST_NON_FILTER else ()
+        return any(one.seeds for one in ran) and self.best_non_filter(at) is None
+
+    def _non_filters(self, at: At) -> dict[str, Summary]:
+        return {name: one for name in non_filters() if (one := self.measured.find(at._replace(method=name)))}
 
     def _over_backbones(self, at: At) -> list[Summary]:
         key = (at.cell, at.method, at.recipe or "", at.limit_steps or 0)
@@ -84,11 +98,15 @@ class Places:
             asked = [place.partition("#") for name in ("gnf", "static") for place in printed_places("seeds", name)]
             shown = [int(seed) for name, _, seed in asked if name == cell] if self.paper else []
             return [key._replace(seed=seed) for seed in sorted({*self.measured.seeds(cell), *shown})]
-        if key.method is None or key.method == BEST_NON_FILTER:
+        if key.method is None:
             return [key]
-        names = candidates(key.method, self.measured.protocol)
+        best = key.method == BEST_NON_FILTER
+        names = non_filters() if best else candidates(key.method, self.measured.protocol)
         places = [key._replace(method=None).joined(other) for other in others]
         runs = self.measured.variants(names, [place for one in places for place in self._concrete(one)])
+        if best:  # of whole runs where there are any, else of quick looks
+            limits = sorted({run.limit_steps or 0 for run in runs})
+            return [key._replace(limit_steps=limit) for limit in limits if limit and limits[0]] or [key]
         opened = [run.joined(key) for run in runs]
         return opened or ([key._replace(method=names[0])] if self.paper else [])
 

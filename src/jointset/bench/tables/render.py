@@ -7,18 +7,15 @@ import io
 import textwrap
 from collections.abc import Callable
 
+from jointset.bench.tables.latex import latex
 from jointset.bench.tables.model import Entry, Number, Table
 from jointset.errors import require, suggest
 
+NAMED = 4  # methods named beside a message that they share
 WIDE = 160  # characters of a line of text before a table is cut into blocks
-LATEX_COLUMNS = 14
 ARROWS = {"over": "↑", "under": "↓", "": ""}
 RANKS = {"best": "*", "second": "°", "": ""}
 SUFFIXES = {"text": ".txt", "markdown": ".md", "latex": ".tex", "csv": ".csv"}
-LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
-LATEX |= {"±": r"$\pm$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "°": r"$^\circ$", "–": "--", "∞": r"$\infty$"}
-LATEX |= {"<": r"$<$", ">": r"$>$", "|": r"$|$", "≥": r"$\ge$", "≤": r"$\le$"}
 
 
 def render(table: Table, form: str) -> str:
@@ -31,15 +28,35 @@ def render(table: Table, form: str) -> str:
 
 
 def text(table: Table) -> str:
-    """Columns of text under a title; wide tables go into blocks, one below the other."""
+    """Columns of text under a title; wide tables go into blocks, one below the other, messages into a list below."""
+    messages = _messages(table)
+    table = table.only([i for i, column in enumerate(table.columns) if not column.messages])
     cells = [[_plain(entry) for entry in row] for row in table.rows]
     names = [*table.labels, *(column.name for column in table.columns)]
     widths = [max(len(name), *(len(row[i]) for row in cells), 0) + 2 for i, name in enumerate(names)]
     parts = [_text_block(block) for block in table.blocks(WIDE, widths)]
     lines = [table.title, "=" * min(len(table.title), WIDE), *"\n\n".join(parts).split("\n")]
-    for note in table.notes:
+    for note in (*messages, *table.notes):
         lines += textwrap.wrap(note, WIDE - 2, initial_indent="- ", subsequent_indent="  ")
     return "\n".join(lines) + "\n"
+
+
+def _messages(table: Table) -> list[str]:
+    """Columns of messages as lines: each message once for a cell, with the methods it is about and how many rows."""
+    first, lines = len(table.labels), []
+    for i, column in enumerate(table.columns, start=first):
+        rows = [row for row in table.rows if column.messages and row[i] is not None]
+        about: dict[tuple[str, str], list[str]] = {}
+        for row in rows:
+            method = _plain(row[first - 1])
+            message = _plain(row[i]).removeprefix(f"{method.partition(' (')[0]}: ")
+            about.setdefault((_plain(row[0]), message), []).append(method)
+        for (cell, message), methods in about.items():
+            names = [*dict.fromkeys(methods)]
+            named = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+            count = f", {len(methods)} rows" if len(methods) > 1 else ""
+            lines.append(f"{column.name}: {cell}, {named}{count}: {message}")
+    return lines
 
 
 def _text_block(table: Table) -> str:
@@ -101,52 +118,6 @@ def _rich(entry: Entry) -> str:
         return _plain(entry)
     shown = _plain(entry._replace(rank=""))
     return f"**{shown}**" if entry.rank == "best" else f"<u>{shown}</u>"
-
-
-# ---------------------------------------------------------------------- LaTeX
-
-
-def latex(table: Table) -> str:
-    """A floating table for booktabs; wide tables hold several tabulars, one below the other."""
-    blocks = table.blocks(LATEX_COLUMNS, [1] * (len(table.labels) + len(table.columns)))
-    lines = [r"\begin{table}[htbp]", rf"\caption{{{escape(table.title)}}}", rf"\label{{tab:{table.name}}}"]
-    lines += [r"\centering\scriptsize", r"\setlength{\tabcolsep}{3pt}"]
-    lines += ["\n\\\\[4pt]\n".join(_tabular(block) for block in blocks)]
-    if table.notes:
-        notes = r" \\ ".join(escape(note) for note in table.notes)
-        lines.append("\\\\[2pt]\n\\parbox{\\linewidth}{\\footnotesize " + notes + "}")
-    return "\n".join([*lines, r"\end{table}"]) + "\n"
-
-
-def _tabular(table: Table) -> str:
-    first, groups = len(table.labels), table.groups()
-    lines = [rf"\begin{{tabular}}{{{'l' * first}{'r' * len(table.columns)}}}", r"\toprule"]
-    if any(column.group for column in table.columns):
-        titles = [(table.columns[members[0]].group, len(members)) for members in groups]
-        heads = [rf"\multicolumn{{{size}}}{{c}}{{{escape(title)}}}" for title, size in titles]
-        lines.append(" & ".join([*[""] * first, *heads]) + r" \\")
-        rules = [(first + members[0] + 1, first + members[-1] + 1) for members in groups]
-        lines.append("".join(rf"\cmidrule(lr){{{low}-{high}}}" for low, high in rules))
-    names = [*table.labels, *(column.name for column in table.columns)]
-    lines += [" & ".join(map(escape, names)) + r" \\", r"\midrule"]
-    lines += [" & ".join(map(_math, row)) + r" \\" for row in table.rows]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
-
-
-def _math(entry: Entry) -> str:
-    if not isinstance(entry, Number):
-        return "--" if entry is None else escape(entry)
-    shown = entry.digits_shown().replace("inf", r"\infty").replace("nan", r"\mbox{--}")
-    spread = rf"{{\scriptstyle\pm{entry.spread_shown()}}}" if entry.spread_shown() else ""
-    arrow = {"over": r"\,\uparrow", "under": r"\,\downarrow", "": ""}[entry.mark]
-    number = f"${shown}{spread}{arrow}$" + escape(entry.suffix)
-    wrapped = {"best": r"\textbf{\boldmath " + number + "}", "second": r"\underline{" + number + "}", "": number}
-    return wrapped[entry.rank]
-
-
-def escape(words: str) -> str:
-    """Words with the characters that LaTeX reads as commands made harmless."""
-    return "".join(LATEX.get(character, character) for character in words)
 
 
 # ---------------------------------------------------------------------- CSV

@@ -49,34 +49,53 @@ function scatter(holder, panel, groups, name, title, log) {
   box.svg.append(draw("line", { class: "target", x1: edge, x2: edge, y1: box.top, y2: box.bottom }));
   const places = shown.map((g) => [Math.max(x(metric(g, "joint")), box.left + 6), y(metric(g, name))]);
   const names = shown.map((g) => `${g.label.length > 26 ? `${g.label.slice(0, 25)}…` : g.label}${metric(g, "joint") < low ? ` (${percent(metric(g, "joint"), 0)})` : ""}`);
-  label(box, shown, names, places, edge);
+  const nameless = label(box, shown, names, places, edge);
   shown.forEach((group, i) => {
     const [px, py] = places[i];
     const off = metric(group, "joint") < low ? " (left of the chart)" : "";
-    const words = `${group.label}: joint ${percent(metric(group, "joint"))}${off}, width ${size(metric(group, "width"))}, log-volume ${size(metric(group, "log_volume"))}, worst 500 steps ${percent(metric(group, "worst_window"))}`;
+    const words = `${group.label}: joint ${percent(metric(group, "joint"))}${off}, width ${size(metric(group, "width"))}, log-volume ${size(metric(group, "log_volume"))}, worst ${Math.min(500, panel.steps)} steps ${percent(metric(group, "worst_window"))}`;
     const click = group.trace === null ? null : () => showCourse(data.groups.indexOf(group), true);
     const parts = [draw("title", {}, words), shape(group, px, py), draw("circle", { class: "hit", cx: px, cy: py, r: 11 })];
     box.svg.append(click ? draw("g", { class: "point", onclick: click }, ...parts) : draw("g", { class: "point" }, ...parts));
   });
   const left = groups.length - shown.length;
-  holder.replaceChildren(box.svg, ...(left ? [el("figcaption", {}, `${left} without a finite ${title} not shown.`)] : []));
+  const told = [left ? `${left} without a finite ${title} not shown.` : "", nameless ? `No room for ${nameless} of the names: point at a mark to read it.` : ""].filter(Boolean);
+  holder.replaceChildren(box.svg, ...(told.length ? [el("figcaption", {}, told.join(" "))] : []));
 }
 
 function label(box, groups, names, places, edge) {
-  // names where there is room: at-target methods first, sharpest first
+  // names where there is room, with a thin line to those that stand apart; gives how many found none
+  // at-target methods first, sharpest first
   const taken = places.map(([x, y]) => [x - 7, y - 7, x + 7, y + 7]);
   const clear = (r, line) => r[0] > box.left + 2 && r[2] < box.width - 1 && r[1] > 0 && r[3] < box.bottom && (!line || r[2] < edge - 1 || r[0] > edge + 1) && taken.every((t) => r[2] < t[0] || r[0] > t[2] || r[3] < t[1] || r[1] > t[3]);
   const order = groups.map((_, i) => i).sort((a, b) => groups[b].reference - groups[a].reference || groups[b].reached - groups[a].reached || places[b][1] - places[a][1]);
+  let nameless = 0;
   order.forEach((i) => {
     const [x, y] = places[i];
     const wide = wideness(names[i]) + 2;
     const spots = [[x + 10, y - 8], [x - 10 - wide, y - 8], [x - wide / 2, y - 25], [x - wide / 2, y + 9], [x + 8, y - 22], [x + 8, y + 6], [x - 8 - wide, y + 6], [x - 8 - wide, y - 22]];
     const free = (line) => spots.find(([a, b]) => clear([a, b, a + wide, b + 16], line));
-    const spot = free(true) || free(false); // across the line at the target only where there is no other place
-    if (!spot) return;
+    const near = free(true) || free(false); // across the line at the target only where there is no other place
+    const apart = near ? null : faraway(x, y, wide).find(([a, b]) => clear([a, b, a + wide, b + 16], false));
+    const spot = near || apart;
+    if (!spot) {
+      nameless += 1;
+      return;
+    }
+    if (apart) box.svg.append(draw("line", { class: "leader", x1: x, y1: y, x2: Math.min(Math.max(x, apart[0]), apart[0] + wide), y2: Math.min(Math.max(y, apart[1]), apart[1] + 16) }));
     taken.push([spot[0], spot[1], spot[0] + wide, spot[1] + 16]);
     box.svg.append(draw("text", { class: "name", x: spot[0], y: spot[1] + 13 }, names[i]));
   });
+  return nameless;
+}
+
+function faraway(x, y, wide) {
+  // places for a name around a mark, the nearest first
+  const angles = [...Array(16).keys()].map((k) => (k * Math.PI) / 8);
+  return [30, 44, 60, 78, 98].flatMap((far) => angles.map((angle) => {
+    const [a, b] = [x + far * Math.cos(angle), y + far * Math.sin(angle)];
+    return [Math.cos(angle) > 0.3 ? a : Math.cos(angle) < -0.3 ? a - wide : a - wide / 2, b - 8];
+  }));
 }
 
 function drawScatters() {
