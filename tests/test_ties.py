@@ -48,12 +48,14 @@ def test_a_tie_lies_inside_the_set_and_inside_its_bounds(score):
         assert lower <= y <= upper
 
 
+@pytest.mark.filterwarnings("ignore:.*a ridge of")
 @pytest.mark.parametrize("name", ["static", "static+agaci", "ewma", "kalman", "multidim-spci", "group+agaci", "factor"])
 def test_a_frozen_network_is_inside(name):
     """Readings that stand still through calibration and test have one score, which is the radius."""
     assert frozen_inside(predictor_for(name)) > 0.95
 
 
+@pytest.mark.filterwarnings("ignore:.*a ridge of")
 def test_a_frozen_network_is_inside_its_local_ellipsoid():
     assert frozen_inside(MultiDimSPCI("empirical", neighbors=20)) > 0.95
 

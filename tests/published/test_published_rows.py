@@ -137,7 +137,8 @@ def test_wrong_input_is_refused(panel):
 
 def test_duplicate_sensors_get_a_ridge_that_is_reported(panel):
     twins = panel.with_graph(None).with_values(panel.values[:, [0, 1, 2, 2]])
-    row = MultiDimSPCI("empirical").fit(twins[:600]).calibrate(twins[600:1200])
+    with pytest.warns(UserWarning, match=r"multidim-spci: .* singular .* a ridge of"):
+        row = MultiDimSPCI("empirical").fit(twins[:600]).calibrate(twins[600:1200])
     assert row.ridge > 0
     assert np.isfinite(row.run(twins[1200:]).log_volume).all()
 

@@ -251,7 +251,8 @@ def test_sliding_intervals_are_quantiles_of_the_window():
 
 def test_a_singular_covariance_gets_a_ridge_and_says_so():
     residuals = np.random.default_rng(5).standard_normal((100, 2))[:, [0, 1, 1]]
-    covariance, ridge = invertible(np.cov(residuals.T))
+    with pytest.warns(UserWarning, match="a ridge of"):
+        covariance, ridge = invertible(np.cov(residuals.T))
     assert ridge > 0
     np.linalg.cholesky(covariance)
     assert invertible(np.eye(3))[1] == 0.0

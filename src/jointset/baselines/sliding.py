@@ -224,9 +224,9 @@ def segment(
         twice = _power(single, x, 2 * (first + far), y) - np.einsum("ti,ti->t", p[far] * y, y)
         distance[far] = plain[far] - _series(once[far], unit * grade[far] * twice)
     np.maximum(distance, 0.0, out=distance)  # but for rounding
-    steps = np.log(np.abs(pivots))
+    steps = np.concatenate([[0.0], np.cumsum(np.log(np.abs(pivots)))])[2 * first : -1 : 2]
     still = len(start) * np.log(1.0 - window.shrink) - 2.0 * np.log(whiten.diagonal()).sum()
-    log_det = (np.cumsum(steps) - steps)[2 * first :: 2] + still + np.log(grown, out=grown).sum(axis=1)
+    log_det = steps + still + np.log(grown, out=grown).sum(axis=1)
     kept = variance[first:stop]
     return stop, SlidingCovariance(window, base, rows[:stop], first, start, kept, log_det, distance)
 
