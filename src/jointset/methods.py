@@ -35,6 +35,7 @@ PUBLISHED = {  # class and its rule, by which a saved one is known
     "hopcpt": ("HopCPT", "HopCPTRule"),
 }
 METHODS = (*ROWS, *FILTERS, *PUBLISHED)
+BALLS = ("multidim-spci",)  # of these sets ellipsoids, the others are boxes
 TABLE_FILTERS: dict[str, Callable[[], Any]] = {  # where protocol `table` has another filter of that name
     "kalman": lambda: GraphLGSSM(obs_noise_frac=0.1),
     "diag-gru": lambda: GNF(pool=False, graph=False, rank=0, width=64),
@@ -100,13 +101,19 @@ def published_row(name: Name, *, wrap: Any = None, **options: Any) -> Any:
 
     A wrap scales the sets of the method (`jointset.baselines.published.wrapped`); `wrap` replaces the rule of the name.
     """
-    require(name.geometry is None, f"{name.method} has a shape of its own: leave the geometry out")
+    require_own_shape(name)
     made = _published(name.method)(**options)
     if name.wrap is not None:
         from jointset.baselines.published.wrapped import WrappedRule
 
         made.rule = WrappedRule(made.rule, wrap or rule_named(name.wrap, alpha=made.alpha))
     return made
+
+
+def require_own_shape(name: Name) -> None:
+    """Refuse a geometry beside the one that a published method has."""
+    own = "ellipsoid" if name.method in BALLS else "box"
+    require(name.geometry in (None, own), f"{name.method} has a shape of its own, {own}: leave the geometry out")
 
 
 def _published(method: str) -> Any:

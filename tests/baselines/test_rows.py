@@ -132,7 +132,7 @@ def test_unknown_names_are_refused():
     assert "geometry 'ball'" in refusal(predictor_for, "static:ball")
     assert "wrap 'acid'" in refusal(predictor_for, "static+acid")
     assert "no box form" in refusal(predictor_for, "factor:box")
-    assert "leave the geometry out" in refusal(predictor_for, "copula:box+aci")
+    assert "leave the geometry out" in refusal(predictor_for, "copula:ellipsoid+aci")
 
 
 @pytest.mark.parametrize("name", ["static", "factor", "group", "ewma", "rolling", "local"])

@@ -27,6 +27,7 @@ def test_groups_of_methods_make_up_the_catalogue():
 
 def test_one_row_has_one_name():
     assert methods_named("static:ellipsoid, kalman+split,kalman") == ["static", "kalman"]
+    assert methods_named("copula:box,copula,multidim-spci:ellipsoid+aci") == ["copula", "multidim-spci+aci"]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_one_row_has_one_name():
         ("statc", "did you mean 'static'"),
         ("gnf+acii", "unknown wrap 'acii'"),
         ("factor:box", "no box form"),
-        ("copula:box", "a shape of its own"),
+        ("copula:ellipsoid", "a shape of its own"),
         (" , ", "nothing named"),
     ],
 )

@@ -104,7 +104,7 @@ def run_rows(
     require(
         len(bases) == 1, f"rows of one pass must share method and geometry, got {', '.join(bases)}: pass them apart"
     )
-    apart = [name for name in names if parse(name).wrap is None] if bases[0] in PUBLISHED else []
+    apart = [name for name in names if parse(name).wrap is None] if parse(bases[0]).method in PUBLISHED else []
     together = [name for name in names if name not in apart]
     if apart and together:  # a published row without a wrap is calibrated on all rows, with one on half of them
         means = fitted_backbones(backbone or "gpvar", cell, seeds, training)

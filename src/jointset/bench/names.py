@@ -11,7 +11,7 @@ from jointset.baselines.catalogue import CATALOGUE
 from jointset.baselines.rows import PLUG_IN, ROWS, parse, row
 from jointset.datasets.origins import file_parts, name_parts
 from jointset.errors import InputError, require, suggest
-from jointset.methods import FILTERS, METHODS, PUBLISHED, filter_row
+from jointset.methods import FILTERS, METHODS, PUBLISHED, filter_row, require_own_shape
 
 TRAFFIC = ("metr-la-20", "metr-la-207", "pems-bay-50", "pems-bay-325")
 CELL_GROUPS = {
@@ -145,12 +145,12 @@ def _checked(name: str) -> str:
     require(method in METHODS, f"unknown method {name!r}: {suggest(method, known)}")
     parts = parse(name)
     if method in PUBLISHED:
-        require(parts.geometry is None, f"{method} has a shape of its own: leave the geometry out of {name!r}")
+        require_own_shape(parts)
     elif method in ROWS:
         row(name)
     else:
         filter_row(parts)
-    box = ":box" if parts.geometry == "box" else ""  # ellipsoids and the split rule are what a bare name means
+    box = ":box" if parts.geometry == "box" and method not in PUBLISHED else ""  # a bare name means the usual shape
     return method + box + (f"+{parts.wrap}" if parts.wrap not in (None, "split") else "")
 
 
