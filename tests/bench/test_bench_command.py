@@ -264,6 +264,8 @@ def test_learned_filters_and_backbones_in_a_quick_look(readings, tmp_path):
     assert (table["limit_steps"] == 20).all() and (table["n_test"] == 20).all()
     assert set(table.loc[table["method"].eq("gnf"), "backbone"]) == {"own", "gpvar", "gru"}
     trained = table[table["method"].eq("gnf") & table["backbone"].eq("own")]
+    steps, losses = read_trace(tmp_path, trained["task"].iloc[0])["gnf"]["curve"].T  # what the figures draw
+    assert steps[-1] == trained["limit_steps"].iloc[0] and np.isfinite(losses).all()
     assert trained["width_full"].nunique() == 2  # a seed each
     assert table[table["method"].eq("static") & table["backbone"].eq("gpvar")]["width_full"].nunique() == 1
 
