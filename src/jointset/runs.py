@@ -59,9 +59,23 @@ class Run:
             "width": float(np.mean(self.width)),
             "width_full": float(np.mean(self.width_full)),
             "log_volume": float(np.mean(self.log_volume)),
+            "log_mean_volume": log_mean(self.log_volume),
             "infinite_share": self.infinite_share,
             "steps": len(self.score),
         }
+
+
+def log_mean(logs: Array) -> float:
+    """Log of the mean of exp(logs); of log-volumes per sensor the log of the mean volume^(1/N).
+
+    Unlike their own mean it grows when a radius shrinks at some steps and explodes at others, and an empty set counts
+    as volume 0. One set without an end makes it infinite.
+
+    >>> round(log_mean(np.log([1.0, 3.0])), 4), round(log_mean(np.array([-np.inf, 0.0])), 4)
+    (0.6931, -0.6931)
+    """
+    top = float(np.max(logs)) if len(logs) else float("nan")
+    return top + float(np.log(np.mean(np.exp(logs - top)))) if np.isfinite(top) else top
 
 
 def columns_of(region: Any, law: Any, scores: Array, radii: Array) -> dict[str, Array]:

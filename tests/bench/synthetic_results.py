@@ -14,7 +14,14 @@ FILE_CELL = f"file:/data/{ATTACK.replace('/', '∕')}.csv"
 def row(cell, method, seed, task, **values):
     """One finished row; `values` replace what is made up."""
     numbers = dict.fromkeys(COLUMNS, 0.0) | {"joint": 0.9, "marginal": 0.98, "width": 2.0, "width_full": 3.9}
-    numbers |= {"log_volume": 0.5, "winkler": 6.0, "worst_window": 0.8, "fit_seconds": 1.5, "peak_mb": 210.0}
+    numbers |= {
+        "log_volume": 0.5,
+        "log_mean_volume": 0.55,
+        "winkler": 6.0,
+        "worst_window": 0.8,
+        "fit_seconds": 1.5,
+        "peak_mb": 210.0,
+    }
     words = {"cell": cell, "protocol": "text", "backbone": "gpvar", "method": method, "status": "ok", "error": ""}
     words |= {"version": "0.0", "commit": "abc1234", "started": "2026-01-02T03:04:05Z", "recipe": "", "device": "cpu"}
     counts = {"seed": seed, "n": 8, "n_calibration": 900, "n_test": 4200, "limit_steps": 0, "data": "", "task": task}
@@ -48,7 +55,7 @@ def write_cell(folder, cell, methods, *, seeds=2, steps=4200, sensors=8, hostile
         own = "own" if method.startswith(("kalman", "gnf")) else "gpvar"
         values = {"backbone": own, "n": sensors, "n_test": steps, "protocol": protocol}
         values |= {"joint": 0.905 - 0.012 * (k == 2), "width": 2.5 - 0.1 * k, "width_full": 4.8 - 0.2 * k}
-        values |= {"log_volume": 0.4 + 0.05 * k, "worst_window": 0.81 - 0.02 * k}
+        values |= {"log_volume": 0.4 + 0.05 * k, "log_mean_volume": 0.45 + 0.05 * k, "worst_window": 0.81 - 0.02 * k}
         rows = []
         for seed in range(seeds):
             drift = 0.01 * seed
@@ -64,9 +71,13 @@ def write_folder(folder):
     write_cell(folder, "metr-la-20", METHODS)
     write_cell(folder, FILE_CELL, METHODS[:3], seeds=1, steps=300, hostile=True, times=False)
     error = {"status": "error", "error": f"training diverged at step 12 {ATTACK}", "joint": float("nan")}
-    error |= {name: float("nan") for name in ("width", "width_full", "log_volume", "winkler", "worst_window")}
+    error |= {
+        name: float("nan")
+        for name in ("width", "width_full", "log_volume", "log_mean_volume", "winkler", "worst_window")
+    }
     write_rows(folder, "failed", [row("metr-la-20", "hopcpt", seed, "failed", **error) for seed in (0, 1)])
-    endless = {"width": float("inf"), "width_full": float("inf"), "log_volume": float("inf"), "infinite_share": 0.2}
+    endless = {"width": float("inf"), "width_full": float("inf"), "log_volume": float("inf")}
+    endless |= {"log_mean_volume": float("inf"), "infinite_share": 0.2}
     write_rows(folder, "endless", [row("metr-la-20", "spci", 0, "endless", joint=1.0, **endless)])
     machine = {"cpu": "a processor", "cores": 2, "python": "3.11"}
     command = "jointset bench --cells metr-la-20 --out results"

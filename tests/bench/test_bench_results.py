@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -115,6 +117,36 @@ def test_a_folder_without_results_is_empty_and_a_missing_or_broken_one_refused(t
     (tmp_path / "x.parquet").write_bytes(b"no table")
     with pytest.raises(InputError, match=r"x\.parquet cannot be read"):
         read_results(tmp_path)
+
+
+def test_files_from_before_there_was_the_mean_volume_are_read_without_it(tmp_path):
+    write_rows(tmp_path, "a", [row(0, joint=0.9, log_volume=0.5, log_mean_volume=0.6)])
+    old = parquet.read_table(tmp_path / "a.parquet").drop_columns("log_mean_volume")
+    parquet.write_table(old, tmp_path / "a.parquet")
+    write_rows(tmp_path, "b", [row(1, joint=0.9, log_volume=0.5, log_mean_volume=0.6)])
+    table = read_results(tmp_path)
+    assert table["log_volume"].tolist() == [0.5, 0.5]
+    np.testing.assert_array_equal(table["log_mean_volume"], [np.nan, 0.6])
+
+
+def test_a_radius_that_shrinks_and_explodes_is_no_smaller_by_the_mean_volume():
+    steady = made()
+    swing = np.where(np.arange(len(steady.score)) % 2 == 0, 0.02, 3.0)  # half the sets tiny, half three times as wide
+    wild = replace(steady, log_volume=steady.log_volume + np.log(swing), width=steady.width * swing)
+    one, other = measures(steady, 0.1), measures(wild, 0.1)
+    assert other["log_volume"] < one["log_volume"] - 1.0  # the mean of logarithms takes it for smaller
+    assert other["log_mean_volume"] == pytest.approx(np.log(3.0 * swing.mean()))
+    assert other["log_mean_volume"] > one["log_mean_volume"]
+
+
+def test_empty_sets_have_volume_zero_and_one_without_an_end_makes_the_mean_infinite():
+    volume = made().log_volume.copy()
+    volume[::4] = -np.inf
+    found = replace(made(), log_volume=volume).summary()
+    assert found["log_volume"] == -np.inf
+    assert found["log_mean_volume"] == pytest.approx(np.log(0.75 * 3.0))
+    endless = np.where(np.arange(len(volume)) == 1, np.inf, made().log_volume)
+    assert replace(made(), log_volume=endless).summary()["log_mean_volume"] == np.inf
 
 
 def test_traces_come_back_by_method(tmp_path):

@@ -60,10 +60,11 @@ def test_summary_names_sharpest_missers_and_worst_window():
     assert "In its worst 500 steps gnf-node+aci covered 71 %" in text
 
 
-def test_summary_gives_width_and_log_volume_side_by_side():
-    boxes = row("a", "copula", 0, "t", width=1.0, log_volume=0.9)
-    ellipsoids = row("a", "static", 0, "t", width=2.0, log_volume=0.3)
-    assert "static (width 2.00, log-volume 0.30; copula: width 1.00, log-volume 0.90)" in words([boxes, ellipsoids])
+def test_summary_gives_width_and_volume_side_by_side():
+    boxes = row("a", "copula", 0, "t", width=1.0, log_mean_volume=0.9, log_volume=0.1)
+    ellipsoids = row("a", "static", 0, "t", width=2.0, log_mean_volume=0.3, log_volume=0.2)
+    text = words([boxes, ellipsoids])
+    assert "static (width 2.00, log mean volume 0.30; copula: width 1.00, log mean volume 0.90)" in text
 
 
 def test_summary_when_nobody_reached_the_target_or_nothing_worked():

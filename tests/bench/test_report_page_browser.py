@@ -131,7 +131,7 @@ def test_figures_have_every_method_with_finite_sets_and_lead_to_the_course(opene
     )
     assert charts == [3, 3, 6, 6]
     titles = opened.run("return [...document.querySelectorAll('#scatter .point title')].map((one) => one.textContent)")
-    assert all("log-volume" in text and "joint" in text for text in titles)
+    assert all("log mean volume" in text and "joint" in text for text in titles)
     opened.run(
         "document.querySelectorAll('#scatter .point')[6].dispatchEvent(new MouseEvent('click', {bubbles: true}))"
     )

@@ -26,7 +26,10 @@ def row(**given):
 
 def seeded(method, widths, joints, **given):
     pairs = enumerate(zip(widths, joints, strict=True))
-    sizes = [(s, w, j, {"log_volume": w - 3, "width": w / 2, "worst_window": j - 0.1}) for s, (w, j) in pairs]
+    sizes = [
+        (s, w, j, {"log_volume": w - 3, "log_mean_volume": w - 2.9, "width": w / 2, "worst_window": j - 0.1})
+        for s, (w, j) in pairs
+    ]
     return [row(method=method, seed=s, width_full=w, joint=j, **more, **given) for s, w, j, more in sizes]
 
 
@@ -77,6 +80,14 @@ def test_means_and_spreads_over_seeds(folder):
     assert (joint.value, joint.spread) == pytest.approx((0.91, 0.01))
     assert found["metr-la-20", "vs static %"].value == pytest.approx(-27.5)
     assert cells(table_of(folder, "log-volume-text"), "gnf")["metr-la-20", "vs static"].value == pytest.approx(-1.1)
+
+
+def test_ranks_by_volume_are_not_moved_by_a_radius_that_swings(folder):
+    wild = seeded("group+agaci", [3.5], [0.9])
+    write_rows(folder, "wild", [wild[0] | {"log_volume": -9.0, "log_mean_volume": 2.0}])
+    table = table_of(folder, "log-volume-text")
+    ranks = {m: cells(table, m)["metr-la-20", "log mean vol"].rank for m in ("gnf (sharp)", "gnf", "group+agaci")}
+    assert ranks == {"gnf (sharp)": "best", "gnf": "second", "group+agaci": ""}
 
 
 def test_differences_from_the_paper(folder):
@@ -215,7 +226,7 @@ def test_footnotes_on_what_the_paper_got_wrong(folder):
     assert any("Hadamard" in note for note in table_of(folder, "log-volume-text", paper=True).notes)
     assert any("0.338" in note for note in table_of(folder, "contraction", paper=True).notes)
     widths = [table for table in tables(folder, paper=True) if any(c.name == "width" for c in table.columns)]
-    assert all(any("log-vol" in c.name for c in table.columns) for table in widths)
+    assert all(any("vol" in c.name for c in table.columns) for table in widths)
 
 
 # ---------------------------------------------------------------------- audits
@@ -355,12 +366,12 @@ def test_a_long_table_runs_over_pages_in_latex(folder):
     assert text.count(r"\endfirsthead") == text.count(r"\endhead") == text.count(r"\endfoot") == 1
     assert text.count(r"\caption{") == text.count(r"\label{tab:all}") == text.count(r"\caption[]{") == 1
     body = text.partition(r"\endfoot")[2].partition(r"\end{longtable}")[0].strip().split("\n")
-    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {12} and all(line.endswith(r"\\") for line in body)
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {13} and all(line.endswith(r"\\") for line in body)
 
 
 def test_messages_are_cut_in_a_column_of_paragraphs_in_latex(folder):
     text = render(failing(folder, 3), "latex")
-    assert r"\begin{tabular}{llllrrrrrrrrp{4.5cm}}" in text
+    assert r"\begin{tabular}{llllrrrrrrrrrp{4.5cm}}" in text
     messages = [line.rpartition("&")[2] for line in text.split("\n") if line.startswith("file:own.csv")]
     assert len(messages) == 3 and all(r"of many \dots{}" in one and len(one) < 120 for one in messages)
 

@@ -26,7 +26,7 @@ def figures(folder: str | Path, *, paper: bool = False) -> Iterator[tuple[str, F
     for protocol in sorted(set(rows["protocol"])):
         drawn = {
             "headline": headline(rows, protocol),
-            "headline-volume": headline(rows, protocol, size="log_volume"),  # fair across shapes
+            "headline-volume": headline(rows, protocol, size="log_mean_volume"),  # fair across shapes
             "scale": scale(rows, protocol),
             "coverage": coverage_over_time(folder, rows, protocol),
             "learning-curves": courses_of_training(folder, rows, protocol),

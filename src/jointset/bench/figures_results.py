@@ -49,7 +49,7 @@ class Point(NamedTuple):
 
     at: At
     summary: Summary
-    size: Any  # width or log-volume
+    size: Any  # width or log mean volume
     joint: Any
 
 
@@ -99,7 +99,11 @@ def cell_order(cell: str) -> tuple[int, str, int]:
 def size_label(cell: str, size: str = "width_full") -> str:
     """Name of the axis of a size with its unit: readings are standardised, save simulated ones."""
     unit = "own units" if cell.startswith("grssf") else "sd of the sensor"
-    return f"mean full width per sensor ({unit})" if size == "width_full" else f"log-volume per sensor (nats, {unit})"
+    return (
+        f"mean full width per sensor ({unit})"
+        if size == "width_full"
+        else f"log of the mean volume^(1/N) (nats, {unit})"
+    )
 
 
 def shared_limit(points: Iterable[Point]) -> int:
@@ -123,7 +127,7 @@ def _unlimited(members: list[Point]) -> list[Point]:
 def headline(
     table: pd.DataFrame, protocol: str, cells: Iterable[str] | None = None, size: str = "width_full"
 ) -> Figure | None:
-    """Width (or log-volume) against joint coverage, one panel a cell; bars are standard deviations over seeds."""
+    """Width (or log mean volume) against joint coverage, one panel a cell; bars are standard deviations over seeds."""
     measured = Measured(table, protocol)
     points = points_of(measured, size)
     asked = sorted(points, key=cell_order) if cells is None else cells
@@ -149,7 +153,7 @@ def headline(
             if kind in kinds
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 3 * columns))
-        name = "Width" if size == "width_full" else "Log-volume"
+        name = "Width" if size == "width_full" else "Log mean volume"
         title = f"{name} against joint coverage (protocol {protocol}, alpha {measured.alpha:g}{cut}; bars: sd)"
         figure.suptitle(title, x=0.01, ha="left", fontsize=12)
         figure.draw_without_rendering()
@@ -177,7 +181,7 @@ def _draw_cell(ax: Any, cell: str, members: list[Point], target: float, size: st
     low, high = min(*values, target - 0.012), max(*values, target + 0.02)
     room = 0.18 * (high - low)
     ax.set_xlim(low - room, high + room)
-    if size == "width_full":  # widths compare as ratios, log-volumes as differences
+    if size == "width_full":  # widths compare as ratios, logs of volumes as differences
         ax.set_yscale("log")
         _widen(ax, [point.size.value for point in near])
     else:

@@ -16,6 +16,7 @@ METRICS = (
     "width",
     "width_full",
     "log_volume",
+    "log_mean_volume",
     "marginal",
     "winkler",
     "infinite_share",

@@ -60,14 +60,17 @@ def sharpest(panel: Panel, sharp: Sequence[tuple[str, Group]]) -> str:
     label, group = min(sharp, key=lambda pair: pair[1].mean("width"))
     text = f"On {panel.name} the sharpest method at target was {label}: {against(panel, group)}"
     text += f" with joint coverage of {percent(group.mean('joint'))}."
-    sized = [(name, one) for name, one in sharp if math.isfinite(one.mean("log_volume"))]
+    sized = [(name, one) for name, one in sharp if math.isfinite(one.mean("log_mean_volume"))]
     if not sized:
         return text
-    name, smallest = min(sized, key=lambda pair: pair[1].mean("log_volume"))
+    name, smallest = min(sized, key=lambda pair: pair[1].mean("log_mean_volume"))
     if name == label:
-        return text + f" Its sets were also the smallest by volume (log-volume {fixed(smallest.mean('log_volume'))})."
-    pair = f"width {fixed(smallest.mean('width'))}, log-volume {fixed(smallest.mean('log_volume'))}"
-    mine = f"width {fixed(group.mean('width'))}, log-volume {fixed(group.mean('log_volume'))}"
+        return (
+            text
+            + f" Its sets were also the smallest by volume (log mean volume {fixed(smallest.mean('log_mean_volume'))})."
+        )
+    pair = f"width {fixed(smallest.mean('width'))}, log mean volume {fixed(smallest.mean('log_mean_volume'))}"
+    mine = f"width {fixed(group.mean('width'))}, log mean volume {fixed(group.mean('log_mean_volume'))}"
     return text + f" By volume the smallest sets were those of {name} ({pair}; {label}: {mine})."
 
 

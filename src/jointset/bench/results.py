@@ -41,6 +41,7 @@ COLUMNS = (
     "width",
     "width_full",
     "log_volume",
+    "log_mean_volume",  # log of the mean volume^(1/N)
     "winkler",
     "infinite_share",
     "worst_window",
@@ -62,7 +63,10 @@ COLUMNS = (
 )
 UNIT = ("cell", "protocol", "backbone", "method", "seed", "alpha", "limit_steps", "recipe")  # what makes a row one row
 KEY = (*UNIT, "data")  # a row as a task asks for it: of the file as it is now
-LATER = {"data": ""}  # columns that older files lack, and what stands for them
+LATER: dict[str, Any] = {
+    "data": "",
+    "log_mean_volume": float("nan"),
+}  # columns that older files lack, and what stands for them
 MEASURED = ("fit_seconds", "predict_seconds", "peak_mb", "version", "commit", "started", "task")  # differ by run
 TRACES, RUNS = "_traces", "_run.json"
 
@@ -199,7 +203,7 @@ def _table(file: Path) -> Any:
         raise InputError(f"{file} cannot be read ({reason}): delete it, the next run does its rows again") from None
     present = set(table.column_names)
     for name in set(LATER) - present:
-        table = table.append_column(name, pa.array([LATER[name]] * len(table), pa.string()))
+        table = table.append_column(name, pa.array([LATER[name]] * len(table), _arrow(pa, name)))
     gone = [name for name in COLUMNS if name not in present and name not in LATER]
     require(not gone, f"{file} has no column {', '.join(gone)}: it is no result of `jointset bench`; move it elsewhere")
     return table.select([*COLUMNS])

@@ -28,7 +28,10 @@ from jointset.datasets.sources.entry import DataWarning
 from jointset.errors import InputError
 
 NAN = float("nan")
-NUMBERS = ("joint", "marginal", "width", "width_full", "log_volume", "winkler", "infinite_share", "worst_window")
+NUMBERS = (
+    *("joint", "marginal", "width", "width_full", "log_volume", "log_mean_volume"),
+    *("winkler", "infinite_share", "worst_window"),
+)
 SOURCES: dict[str, Source] = {}  # readings that were brought here; others are looked for on this machine
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jointset.bench.task import Done
 
 HERE = {"local": (), "dask": ("distributed",), "dask:local": ("distributed",)}  # engines here: modules of workers
-SHOWN = ("width_full", "joint", "log_volume", "worst_window")
+SHOWN = ("width_full", "joint", "log_mean_volume", "worst_window")
 
 
 def bench_command(

@@ -125,10 +125,10 @@ def _ours(places: Places, place: Place, measure: Measure, ranks: dict[At, str]) 
 
 
 def _versus(places: Places, place: Place, measure: Measure) -> Number | None:
-    """Relative width or difference of log-volume against the static covariance on the same cell and seeds."""
+    """Relative width or difference of log mean volumes against the static covariance on the same cell and seeds."""
     static = places.measured.find(place.at._replace(method="static", backbone=None, recipe=None))
     relative = measure.key == "versus_static"
-    key = "width_full" if relative else "log_volume"
+    key = "width_full" if relative else "log_mean_volume"
     if static is None or place.summary is None or place.at.method == "static":
         return None
     both = place.summary.seeds.keys() & static.seeds.keys()  # seeds may be other sensors

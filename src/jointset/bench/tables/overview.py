@@ -18,6 +18,7 @@ SHOWN = {  # quantity: (title, decimals)
     "width_full": ("width_full", 3),
     "joint": ("joint", 3),
     "worst_window": ("worst window", 3),
+    "log_mean_volume": ("log mean vol", 3),
     "log_volume": ("log-vol", 3),
     "width": ("width", 3),
     "winkler": ("winkler", 3),
@@ -26,7 +27,7 @@ SHOWN = {  # quantity: (title, decimals)
 LABELS = ("cell", "protocol", "backbone", "method")
 NOTES = (
     f"Numbers: {SEED_NOTE}. Worst window: smallest joint coverage over any 500 steps in a row, "
-    "over all where there are fewer. Infinite: share of "
+    "over all where there are fewer. Log mean vol: log of the mean volume^(1/N). Infinite: share of "
     "steps whose set is the whole space or whose radius was clipped. ↓ joint below 1 - alpha - 0.005, ↑ at or above "
     "1 - alpha + 0.013. * and °: the tightest and the next by width_full among those at target on the same cell, "
     "protocol, alpha and number of steps.",

@@ -26,7 +26,7 @@ function drawCourse() {
   const compared = byId("course-other").value;
   const other = compared === "" || data.groups[Number(compared)] === group ? null : data.groups[Number(compared)];
   const reached = group.reached ? "at target" : "missed the target";
-  byId("course-about").textContent = `${group.label} on ${panelOf(group).name}, seed ${trace.seed}: ${trace.steps.toLocaleString("en")} test steps. Over all seeds joint coverage ${percent(metric(group, "joint"))} (${reached}), width ${size(metric(group, "width"))}, log-volume ${size(metric(group, "log_volume"))}.`;
+  byId("course-about").textContent = `${group.label} on ${panelOf(group).name}, seed ${trace.seed}: ${trace.steps.toLocaleString("en")} test steps. Over all seeds joint coverage ${percent(metric(group, "joint"))} (${reached}), width ${size(metric(group, "width"))}, log mean volume ${size(metric(group, "log_mean_volume"))}.`;
   scoreChart(byId("course-score"), trace);
   shareChart(byId("course-share"), group, trace, other);
   worstTable(trace);

@@ -53,7 +53,7 @@ function scatter(holder, panel, groups, name, title, log) {
   shown.forEach((group, i) => {
     const [px, py] = places[i];
     const off = metric(group, "joint") < low ? " (left of the chart)" : "";
-    const words = `${group.label}: joint ${percent(metric(group, "joint"))}${off}, width ${size(metric(group, "width"))}, log-volume ${size(metric(group, "log_volume"))}, worst ${Math.min(500, panel.steps)} steps ${percent(metric(group, "worst_window"))}`;
+    const words = `${group.label}: joint ${percent(metric(group, "joint"))}${off}, width ${size(metric(group, "width"))}, log mean volume ${size(metric(group, "log_mean_volume"))}, worst ${Math.min(500, panel.steps)} steps ${percent(metric(group, "worst_window"))}`;
     const click = group.trace === null ? null : () => showCourse(data.groups.indexOf(group), true);
     const parts = [draw("title", {}, words), shape(group, px, py), draw("circle", { class: "hit", cx: px, cy: py, r: 11 })];
     box.svg.append(click ? draw("g", { class: "point", onclick: click }, ...parts) : draw("g", { class: "point" }, ...parts));
@@ -107,7 +107,7 @@ function drawScatters() {
     const [first, second] = [el("figure"), el("figure")];
     holder.append(el("h3", {}, panel.name), el("div", { class: "columns" }, first, second));
     scatter(first, panel, groups, "width", "width", true);
-    scatter(second, panel, groups, "log_volume", "log-volume per sensor", false);
+    scatter(second, panel, groups, "log_mean_volume", "log mean volume", false);
   });
 }
 

@@ -6,6 +6,7 @@ const COLUMNS = [
   { title: "joint", metric: "joint", show: percent },
   { title: "worst 500", metric: "worst_window", show: percent },
   { title: "width", metric: "width" },
+  { title: "log mean vol", metric: "log_mean_volume" },
   { title: "log-volume", metric: "log_volume" },
   { title: "full width", metric: "width_full" },
   { title: "marginal", metric: "marginal", show: percent },
@@ -81,7 +82,7 @@ function resultRow(group, place) {
     const spread = value(group.spread[data.metrics.indexOf(column.metric)]);
     const text = (column.show || size)(keyOf(column, group));
     const share = column.show === percent;
-    const shown = many && Number.isFinite(spread) && ["joint", "worst_window", "width", "log_volume", "width_full"].includes(column.metric);
+    const shown = many && Number.isFinite(spread) && ["joint", "worst_window", "width", "log_volume", "log_mean_volume", "width_full"].includes(column.metric);
     return el("td", {}, text, shown ? el("span", { class: "spread" }, ` ± ${share ? (100 * spread).toFixed(1) : around(keyOf(column, group), spread)}`) : null);
   });
   return el("tr", { class: group.reached ? null : "below", "data-method": group.label }, el("td", { class: "first", title: group.label }, opener, " ", named), ...cells);
