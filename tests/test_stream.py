@@ -120,6 +120,19 @@ def test_rows_in_every_format_get_the_same_answer() -> None:
     assert answers(fitted(), [json.dumps(list(row.values()))]) == [{**first[0], "time": None}]
 
 
+def test_a_good_row_pays_for_no_error_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an unknown sensor may have meant is looked for when there is one: at N = 1,000 it takes seconds."""
+
+    def refuse(*_: Any, **__: Any) -> list[str]:
+        raise AssertionError("a suggestion for a name that is known")
+
+    monkeypatch.setattr("difflib.get_close_matches", refuse)
+    row = dict(zip(SENSORS, LIVE.values[0].tolist(), strict=True))
+    lines = [json.dumps({"time": 1, "values": row}), json.dumps(list(row.values()))]
+    assert not any("error" in answer for answer in answers(fitted(), lines))
+    assert not any("error" in answer for answer in answers(fitted(), GOOD, time_column="time"))
+
+
 def test_missing_readings_are_null_empty_or_absent() -> None:
     values = LIVE.values[0].copy()
     values[[2, 5]] = np.nan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 
 class InputError(ValueError):
@@ -13,6 +13,17 @@ def require(condition: bool, message: str) -> None:
     """Raise `InputError(message)` unless the condition holds."""
     if not condition:
         raise InputError(message)
+
+
+def require_known(name: str, known: Collection[str], problem: str) -> None:
+    """Raise `InputError("problem: what to do about it")` unless the name is known; a good name costs nothing.
+
+    >>> require_known("b", ["a"], "unknown sensor 'b'")
+    Traceback (most recent call last):
+    jointset.errors.InputError: unknown sensor 'b': there are 'a'
+    """
+    if name not in known:
+        raise InputError(f"{problem}: {suggest(name, [*known])}")
 
 
 def require_alpha(alpha: float) -> None:

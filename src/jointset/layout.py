@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from jointset.errors import require, some, suggest
+from jointset.errors import require, require_known, some
 from jointset.files import NUMBER
 
 Layout = Literal["auto", "wide", "long"]
@@ -66,7 +66,7 @@ def plan_columns(names: Sequence[str], kinds: Sequence[Kind], layout: Layout, ti
 def _time_index(names: Sequence[str], kinds: Sequence[Kind], time_column: str | None) -> int | None:
     """Place of the time column: the one asked for, else the one named like time, else the only one with dates."""
     if time_column is not None:
-        require(time_column in names, f"no column {time_column!r} for time: {suggest(time_column, names)}")
+        require_known(time_column, names, f"no column {time_column!r} for time")
         return names.index(time_column)
     found = [i for i, name in enumerate(names) if plain(name) in TIME_NAMES]
     found = found or [i for i, kind in enumerate(kinds) if kind == "time"]

@@ -14,7 +14,7 @@ from typing import Any
 
 from jointset.baselines.rows import ROWS, Name, parse, row
 from jointset.calibration import calibration as rule_named
-from jointset.errors import require, some, suggest
+from jointset.errors import require, require_known, some
 from jointset.filters import GNF, GraphLGSSM
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor
@@ -62,7 +62,7 @@ def predictor_for(
     (True, 'ACI', 0.2)
     """
     name = parse(method)
-    require(name.method in METHODS, f"unknown method {name.method!r}: {suggest(name.method, METHODS)}")
+    require_known(name.method, METHODS, f"unknown method {name.method!r}")
     geometry = _one_of(method, name.geometry, shape, "ellipsoid")
     wrap = _one_of(method, name.wrap, calibration, "split")
     if name.method in ROWS:
@@ -87,7 +87,7 @@ def filter_row(
     name: Name, *, protocol: str = "text", alpha: float = 0.1, training: dict[str, Any] | None = None, **options: Any
 ) -> JointPredictor:
     """An unfitted predictor around a filter; `training` goes to the learned ones, options to `JointPredictor`."""
-    require(name.method in FILTERS, f"unknown method {name.method!r}: {suggest(name.method, METHODS)}")
+    require_known(name.method, FILTERS, f"unknown method {name.method!r}")
     made = (TABLE_FILTERS.get(name.method) if protocol == "table" else None) or FILTERS[name.method]
     filter_ = made()
     if isinstance(filter_, GNF) and training:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.errors import InputError, require, some, suggest
+from jointset.errors import InputError, require, require_known, some, suggest
 from jointset.files import NUMBER
 from jointset.layout import TIME_NAMES, plain
 from jointset.predictor import JointPredictor
@@ -198,16 +198,15 @@ class CsvRows:
         """The reading of one line."""
         cells = self._cells(line, "the row")
         require(len(cells) == self.width, f"{len(cells)} cells, the header has {self.width}: send one cell per column")
-        values = np.full(len(self.sensors), np.nan)
+        values = [math.nan] * len(self.sensors)
         for column, sensor in self.columns:
             cell = cells[column].strip()
             if cell not in MISSING:
-                good = NUMBER.fullmatch(cell) is not None and not math.isinf(float(cell))
-                require(
-                    good, f"sensor {self.sensors[sensor]!r}: {cell[:40]!r} is no finite number: send one, or nothing"
-                )
-                values[sensor] = float(cell)
-        return Reading(values, None if self.time is None else cells[self.time].strip())
+                if NUMBER.fullmatch(cell) is None or math.isinf(number := float(cell)):
+                    name = self.sensors[sensor]
+                    raise InputError(f"sensor {name!r}: {cell[:40]!r} is no finite number: send one, or nothing")
+                values[sensor] = number
+        return Reading(np.array(values), None if self.time is None else cells[self.time].strip())
 
     def _cells(self, line: str, what: str) -> list[str]:
         try:
@@ -219,7 +218,7 @@ class CsvRows:
 def _time_place(names: list[str], sensors: tuple[str, ...], asked: str | None) -> int | None:
     """Column of the time: the one asked for, else the one named like time that is no sensor."""
     if asked is not None:
-        require(asked in names, f"no column {asked!r} for time in the header: {suggest(asked, names)}")
+        require_known(asked, names, f"no column {asked!r} for time in the header")
         return names.index(asked)
     found = [i for i, name in enumerate(names) if _is_time(name) and name not in sensors]
     require(len(found) < 2, f"more than one time column ({some([names[i] for i in found])}): name one, --time-column")
@@ -269,25 +268,29 @@ class JsonRows:
             require(len(row) == len(self.sensors), f"{count}: send one per sensor, null where it is missing")
             row = dict(zip(self.sensors, row, strict=True))
         require(isinstance(row, dict), "the row is neither an object nor a list: send one object or list a line")
-        values = np.full(len(self.sensors), np.nan)
+        values = [math.nan] * len(self.sensors)
         for name, value in row.items():
-            require(name in self.place, f"unknown sensor {name!r}: {suggest(name, self.sensors)}")
+            if name not in self.place:
+                raise InputError(f"unknown sensor {name!r}: {suggest(name, self.sensors)}")
             values[self.place[name]] = _number(name, value)
-        return values
+        return np.array(values)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
-    twice = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
-    require(len(row) == len(pairs), f"the row repeats {some(twice)}: send every sensor once")
+    if len(row) < len(pairs):
+        twice = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
+        raise InputError(f"the row repeats {some(twice)}: send every sensor once")
     return row
 
 
 def _number(name: str, value: Any) -> float:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
-    good = value is None or number or value != value  # NaN
-    require(good, f"sensor {name!r}: {json.dumps(value)[:40]} is no finite number: send one, or null")
-    return math.nan if value is None else float(value)
+    if value is None:
+        return math.nan
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or abs(value) > sys.float_info.max:
+        raise InputError(f"sensor {name!r}: {json.dumps(value)[:40]} is no finite number: send one, or null")
+    return float(value)
 
 
 def _time(value: Any) -> str | int | float | None:

@@ -15,7 +15,7 @@ from jointset.audits import memory, records
 from jointset.audits.printed import compared
 from jointset.audits.records import Record
 from jointset.audits.subject import Skip, Subject, subject_of_cell, subject_of_model
-from jointset.errors import InputError, require, suggest
+from jointset.errors import InputError, require, require_known
 from jointset.panel import Panel
 from jointset.writing import json_ready, new_folder, whole_file
 
@@ -64,7 +64,7 @@ def audits_named(names: Sequence[str] | None) -> tuple[str, ...]:
     if names is None:
         return DEFAULT
     for name in names:
-        require(name in AUDITS, f"unknown audit {name!r}: {suggest(name, [*AUDITS])}")
+        require_known(name, AUDITS, f"unknown audit {name!r}")
     require(len(names) > 0, f"no audit named: choose among {', '.join(AUDITS)}")
     return tuple(name for name in AUDITS if name in names)
 

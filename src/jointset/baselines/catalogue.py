@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jointset.errors import require, suggest
+from jointset.errors import require_known
 
 PAPER = "this paper"
 GIBBS = "Gibbs and Candes 2021"
@@ -121,5 +121,5 @@ def entry(name: str) -> Entry:
     'AgACI-GroupCGIF'
     """
     known = {one.name: one for one in CATALOGUE}
-    require(name in known, f"no row {name!r} in the catalogue: {suggest(name, [*known])}")
+    require_known(name, known, f"no row {name!r} in the catalogue")
     return known[name]

@@ -21,7 +21,7 @@ from jointset.baselines.splits import ResidualSplit
 from jointset.baselines.static import StaticFilter
 from jointset.calibration import RULES
 from jointset.calibration import calibration as rule_named
-from jointset.errors import require, suggest
+from jointset.errors import require, require_known
 from jointset.scores import MaxStudentised, score_for
 
 LOOKBACK = 400  # test scores in the pool of protocol `table`
@@ -95,7 +95,7 @@ def row(
     0.1
     """
     method, geometry, wrap = parse(name)
-    require(method in ROWS, f"unknown row {method!r}: {suggest(method, ROWS)}")
+    require_known(method, ROWS, f"unknown row {method!r}")
     shape, table = _shapes(protocol, seed)[method](), protocol == "table"
     centred = table and method in ("factor", "group", "per-group-factor")
     options: dict[str, Any] = {"shape": shape, "centred": centred, "cold": table, "name": name}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from jointset.baselines.catalogue import CATALOGUE
 from jointset.baselines.rows import PLUG_IN, ROWS, parse, row
 from jointset.datasets.origins import file_parts, name_parts
-from jointset.errors import InputError, require, suggest
+from jointset.errors import InputError, require, require_known, suggest
 from jointset.methods import FILTERS, METHODS, PUBLISHED, filter_row, require_own_shape
 
 TRAFFIC = ("metr-la-20", "metr-la-207", "pems-bay-50", "pems-bay-325")
@@ -134,7 +134,7 @@ def protocols_named(text: str) -> list[str]:
 
 
 def _known(item: str, known: Sequence[str], what: str) -> str:
-    require(item.lower() in known, f"unknown {what} {item!r}: {suggest(item.lower(), known)}")
+    require_known(item.lower(), known, f"unknown {what} {item!r}")
     return item.lower()
 
 
@@ -142,7 +142,8 @@ def _checked(name: str) -> str:
     """The shortest form of a name, refused unless a predictor can be made of it."""
     known = list(dict.fromkeys([*METHOD_GROUPS, *METHODS]))
     method = name.partition("+")[0].partition(":")[0]
-    require(method in METHODS, f"unknown method {name!r}: {suggest(method, known)}")
+    if method not in METHODS:
+        raise InputError(f"unknown method {name!r}: {suggest(method, known)}")
     parts = parse(name)
     if method in PUBLISHED:
         require_own_shape(parts)

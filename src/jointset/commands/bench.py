@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jointset.errors import InputError, require, require_alpha, suggest
+from jointset.errors import InputError, require, require_alpha, require_known
 from jointset.terminal import note
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def bench_command(
 def engine_named(name: str, jobs: int) -> Any:
     """The engine of `local`, `dask`, `dask:local` or `dask:ADDRESS`: from tasks to finished ones."""
     kind, _, address = name.partition(":")
-    require(kind in ("local", "dask"), f"unknown engine {name!r}: {suggest(kind, ('local', 'dask'))}")
+    require_known(kind, ("local", "dask"), f"unknown engine {name!r}")
     if kind == "local":
         require(not address, f"unknown engine {name!r}: local takes no address, dask:ADDRESS does")
         from jointset.bench.engine_local import run_local
@@ -156,7 +156,8 @@ def check_recipe(methods: Sequence[str], recipe: str) -> None:
                 filter_row(parse(name), training={"recipe": recipe})
             except InputError as error:
                 raise InputError(f"{name}: {error}") from None
-    require(recipe in ("", *RECIPES), f"unknown recipe {recipe!r}: {suggest(recipe, tuple(RECIPES))}")
+    if recipe:
+        require_known(recipe, RECIPES, f"unknown recipe {recipe!r}")
 
 
 def prepare(cells: Sequence[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from jointset.errors import require
+from jointset.errors import require, require_known
 
 
 def tables_command(
@@ -27,9 +27,8 @@ def tables_command(
     """
     from jointset.bench.tables import render, tables, tables_named, write_tables
     from jointset.bench.tables.render import SUFFIXES
-    from jointset.errors import suggest
 
-    require(format in SUFFIXES, f"unknown format {format!r}: {suggest(format, [*SUFFIXES])}")
+    require_known(format, SUFFIXES, f"unknown format {format!r}")
     require(out is not None or not pictures, "--figures needs --out FOLDER to write the pictures to")
     found = [*tables(folder, paper=paper, only=tables_named(only))]
     require(bool(found), f"{folder} has no finished rows for these tables: `jointset bench --out {folder}` makes them")

@@ -20,7 +20,7 @@ from jointset.datasets.notes import graph_notes, reading_notes, time_notes
 from jointset.datasets.origins import Source, Treatment, file_source, named_source
 from jointset.datasets.preprocess import Missing, Preprocess, Repairs, without_sentinels
 from jointset.datasets.protocols import block_slices, choose_sensors, protocol_named
-from jointset.errors import require, suggest
+from jointset.errors import require, require_known
 from jointset.graph import symmetrize
 from jointset.graph_files import read_graph
 from jointset.panel import Panel
@@ -61,7 +61,7 @@ class Cell:
 
     def block(self, name: str) -> Panel:
         """The preprocessed readings of one block."""
-        require(name in self.blocks, f"no block {name!r} in protocol {self.protocol}: {suggest(name, [*self.blocks])}")
+        require_known(name, self.blocks, f"no block {name!r} in protocol {self.protocol}")
         return self.panel[self.blocks[name]]
 
     @property

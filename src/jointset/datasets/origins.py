@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from jointset.datasets.notes import data_warnings
 from jointset.datasets.preprocess import Missing
 from jointset.datasets.protocols import Size
-from jointset.errors import InputError, require, suggest
+from jointset.errors import InputError, require, require_known, suggest
 from jointset.panel import Panel
 
 FILE_OPTIONS = ("n", "graph", "missing", "layout", "time", "sentinels", "log", "directed")
@@ -111,7 +111,7 @@ def file_parts(name: str) -> tuple[Path, dict[str, Any]]:
     options: dict[str, Any] = {}
     for part in filter(None, query.split("&")):
         key, equals, text = part.partition("=")
-        require(key in FILE_OPTIONS, f"unknown option {key!r} of a file cell: {suggest(key, FILE_OPTIONS)}")
+        require_known(key, FILE_OPTIONS, f"unknown option {key!r} of a file cell")
         require(equals == "=" and text != "", f"option {key!r} of a file cell has no value: write {key}=...")
         options[key] = _option(key, text)
     return Path(path).expanduser(), options

@@ -14,7 +14,7 @@ from jointset.bench.tables.measured import Measured
 from jointset.bench.tables.model import Column, Number, Table
 from jointset.bench.tables.overview import overview
 from jointset.bench.tables.render import SUFFIXES, render
-from jointset.errors import require, suggest
+from jointset.errors import InputError, suggest
 from jointset.writing import new_folder, whole_file
 
 ALPHA = 0.1  # of the paper's tables; other levels stand in the table of everything
@@ -37,7 +37,8 @@ def tables_named(text: str) -> list[str]:
     """
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
     for name in names:
-        require(name in NAMES, f"no table {name!r}: {suggest(name, NAMES)}; all of them: {', '.join(NAMES)}")
+        if name not in NAMES:
+            raise InputError(f"no table {name!r}: {suggest(name, NAMES)}; all of them: {', '.join(NAMES)}")
     return names or [*NAMES]
 
 

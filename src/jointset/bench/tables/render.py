@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from jointset.bench.tables.latex import latex
 from jointset.bench.tables.model import Entry, Number, Table
-from jointset.errors import require, suggest
+from jointset.errors import require_known
 
 NAMED = 4  # methods named beside a message that they share
 WIDE = 160  # characters of a line of text before a table is cut into blocks
@@ -20,7 +20,7 @@ SUFFIXES = {"text": ".txt", "markdown": ".md", "latex": ".tex", "csv": ".csv"}
 
 def render(table: Table, form: str) -> str:
     """The table in one of the forms of SUFFIXES, ending with a line break."""
-    require(form in RENDERERS, f"unknown format {form!r}: {suggest(form, [*RENDERERS])}")
+    require_known(form, RENDERERS, f"unknown format {form!r}")
     return RENDERERS[form](table)
 
 
