@@ -14,8 +14,9 @@ from typing import Any
 
 from jointset.baselines.rows import ROWS, Name, parse, row
 from jointset.calibration import calibration as rule_named
-from jointset.errors import require, require_known, some
+from jointset.errors import require, require_known
 from jointset.filters import GNF, GraphLGSSM
+from jointset.labels import aligned
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor
 from jointset.scores import score_for
@@ -169,12 +170,4 @@ def three_blocks(panel: Panel, train: float = 0.7, test: float = 0.1) -> tuple[P
 
 def matched(panel: Panel, predictor: JointPredictor) -> Panel:
     """The panel with its columns in the predictor's order; refused unless it has the same sensors."""
-    expected, given = set(predictor.sensors), set(panel.sensors)
-    missing = [name for name in predictor.sensors if name not in given]
-    unknown = [name for name in panel.sensors if name not in expected]
-    require(
-        not missing,
-        f"the readings lack sensors the model was fitted on: {some(missing)}; add the columns, empty if need be",
-    )
-    require(not unknown, f"the readings have sensors the model does not know: {some(unknown)}; drop the columns")
-    return panel.select(predictor.sensors)
+    return aligned(panel, predictor.sensors)

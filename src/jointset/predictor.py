@@ -14,8 +14,10 @@ from jointset.calibration import Split, minimum_scores
 from jointset.calibration.quantiles import score_quantile
 from jointset.contracts import Array
 from jointset.errors import InputError, require
+from jointset.labels import panel_of, reading_of
 from jointset.laws import concatenate
 from jointset.panel import Panel
+from jointset.regions import named
 from jointset.runs import Outcome as Outcome
 from jointset.runs import Run as Run
 from jointset.runs import columns_of
@@ -59,6 +61,10 @@ class JointPredictor:
         warmup: int = 50,
         standardize: bool = True,
     ) -> None:
+        require(
+            not isinstance(filter, str),
+            f"{filter!r} is a name, not a filter: use jointset.methods.predictor_for({filter!r})",
+        )
         require(warmup >= 1, f"warmup must be at least 1 (keep all scores), got {warmup}")
         self.filter = filter
         self.score = Mahalanobis() if score is None else score
@@ -93,12 +99,13 @@ class JointPredictor:
 
     # ------------------------------------------------------------------ fit and calibrate
 
-    def fit(self, panel: Panel, *, frozen: bool = False, **options: Any) -> JointPredictor:
+    def fit(self, panel: Any, *, frozen: bool = False, **options: Any) -> JointPredictor:
         """Fit the filter on a training panel; forgets any earlier calibration. Options go to the filter's `fit`.
 
-        `frozen` says that the filter is fitted already, on this panel in the units it would be given here.
+        Here and below a panel may be a data frame with a column a sensor, or an array (T, N) in sensor order. `frozen`
+        says that the filter is fitted already, on this panel in the units it would be given here.
         """
-        panel.require_varying()
+        panel = panel_of(panel).require_varying()
         shift, scale = np.zeros(panel.n_sensors), np.ones(panel.n_sensors)
         if self.standardize:
             shift, scale = np.nanmean(panel.values, axis=0), np.nanstd(panel.values, axis=0)
@@ -108,8 +115,9 @@ class JointPredictor:
         self.filter_state = self.calibration_state = self.watch = self._pending = None
         return self
 
-    def calibrate(self, panel: Panel) -> JointPredictor:
+    def calibrate(self, panel: Any) -> JointPredictor:
         """Score a panel from a fresh filter state and set the radius; the state is then carried on."""
+        panel = panel_of(panel, self.sensors)
         values = self._values_of(panel)
         parts = [(self._scores_of(law, rows), after) for law, rows, after in self._laws(values, self.filter.start())]
         scores = np.concatenate([part for part, _ in parts])[self.warmup - 1 :]
@@ -138,10 +146,13 @@ class JointPredictor:
 
     def predict(self) -> Any:
         """The region for the next reading."""
-        return self.score.region(*self._ahead())
+        return named(self.score.region(*self._ahead()), self.sensors)
 
-    def update(self, y: Array) -> Outcome:
-        """Observe the next reading (N,), NaN = missing: score it, adapt the radius, advance the filter."""
+    def update(self, y: Any) -> Outcome:
+        """Observe the next reading (N,), NaN = missing: score it, adapt the radius, advance the filter.
+
+        A series, mapping or data frame of one row goes by its labels; a sensor without a label is missing.
+        """
         y = self._reading(y)
         law, radius = self._ahead()
         score = float(self.score.score(law, y))
@@ -155,7 +166,7 @@ class JointPredictor:
         """What the calibration is worth, the coverage to expect, drift of the scores since; cheap at every step."""
         return self._watched().trust(self.infinite_share)
 
-    def contributions(self, y: Array) -> Array:
+    def contributions(self, y: Any) -> Array:
         """How much each sensor of a reading adds to its score under the next law (N,); 0 where missing."""
         return self.score.contributions(self._ahead()[0], self._reading(y))
 
@@ -169,7 +180,7 @@ class JointPredictor:
 
     # ------------------------------------------------------------------ whole panels
 
-    def run(self, panel: Panel, *, regions: bool = True, progress: Callable[[int], None] | None = None) -> Run:
+    def run(self, panel: Any, *, regions: bool = True, progress: Callable[[int], None] | None = None) -> Run:
         """Predict and update through a whole panel: the same numbers as step by step, only faster.
 
         The predictor ends where the panel ends, as after that many updates; use `copy()` to keep the present one.
@@ -180,7 +191,7 @@ class JointPredictor:
     def run_with(
         self,
         others: Sequence[Self],
-        panel: Panel,
+        panel: Any,
         *,
         regions: bool = True,
         progress: Callable[[int], None] | None = None,
@@ -190,6 +201,7 @@ class JointPredictor:
         Laws and scores are made once for all. With every run come the seconds it would have taken alone.
         """
         self._require_calibrated()
+        panel = panel_of(panel, self.sensors)
         values, together = self._values_of(panel), (self, *others)
         pieces: list[list[dict[str, Array]]] = [[] for _ in together]
         kept = []
@@ -213,7 +225,7 @@ class JointPredictor:
             one.filter_state, one.calibration_state, one._pending = state, radius_state, None
             one._saw(panel)
             columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-            whole = self.score.region(concatenate(kept), columns["radius"]) if regions else None
+            whole = named(self.score.region(concatenate(kept), columns["radius"]), self.sensors) if regions else None
             one.watch = one._watched().run(columns["score"], columns["inside"])
             share = one.infinite_share
             run = Run(panel.sensors, panel.timestamps, values, infinite_share=share, regions=whole, **columns)
@@ -262,14 +274,8 @@ class JointPredictor:
             raise InputError(_sensor_mismatch(panel.sensors, self.sensors))
         return panel.values
 
-    def _reading(self, y: Array) -> Array:
-        y = np.asarray(y, dtype=float)
-        n = len(self.sensors)
-        require(y.shape == (n,), f"a reading needs {n} values in the order of the sensors, got shape {y.shape}")
-        if np.isinf(y).any():
-            name = self.sensors[int(np.flatnonzero(np.isinf(y))[0])]
-            raise InputError(f"the reading of sensor {name!r} is infinite: pass NaN for a missing reading")
-        return y
+    def _reading(self, y: Any) -> Array:
+        return reading_of(y, self.sensors)
 
     def _require_calibrated(self) -> None:
         require(self.calibration_state is not None, "the predictor is not calibrated: call calibrate(panel) first")

@@ -7,17 +7,21 @@ projection on sensor i, `width` = sqrt(mean h_i^2), `width_full` = mean 2 h_i, `
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from jointset.contracts import Array, Law, Region
 from jointset.errors import require
 from jointset.ties import ROUNDING, settled
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def unit_ball_log_volume(n: int) -> float:
@@ -74,6 +78,7 @@ class Sizes:
 
     center: Array
     half_width: Array
+    sensors: tuple[str, ...] = ()  # names, where a predictor made the region
 
     @property
     def bounds(self) -> tuple[Array, Array]:
@@ -90,6 +95,25 @@ class Sizes:
     def width_full(self) -> Array:
         """mean_i 2 h_i."""
         return 2.0 * np.mean(self.half_width, axis=-1)
+
+    def to_pandas(self, sensors: Sequence[str] | None = None) -> pd.DataFrame:
+        """Lower end, mean and upper end of the projection on every sensor; of the region of one step."""
+        import pandas as pd
+
+        lower, upper = self.bounds
+        require(lower.ndim == 1, f"a region of {len(lower)} steps: take one, region[t], or run.to_pandas(bounds=True)")
+        names = list(sensors or self.sensors or range(len(lower)))
+        index = pd.Index(names, name="sensor")
+        return pd.DataFrame({"lower": lower, "mean": self.center, "upper": upper}, index=index)
+
+
+def named(region: Any, sensors: tuple[str, ...]) -> Any:
+    """The region with the names of its sensors; one of another kind as it is."""
+    if not isinstance(region, Sizes):
+        return region
+    known = copy.copy(region)
+    object.__setattr__(known, "sensors", sensors)
+    return known
 
 
 @dataclass(frozen=True)
@@ -202,4 +226,4 @@ def check_blocks(blocks: Sequence[Sequence[int] | Array], n: int) -> None:
     )
 
 
-__all__ = ["Box", "Ellipsoid", "Product", "Region", "Sizes", "check_blocks", "unit_ball_log_volume"]
+__all__ = ["Box", "Ellipsoid", "Product", "Region", "Sizes", "check_blocks", "named", "unit_ball_log_volume"]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jointset.contracts import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Outcome(NamedTuple):
@@ -63,6 +66,23 @@ class Run:
             "infinite_share": self.infinite_share,
             "steps": len(self.score),
         }
+
+    def to_pandas(self, *, bounds: bool = False) -> pd.DataFrame:
+        """Score, radius and inside, a row a step, indexed by UTC time (or by step); with the bounds of every sensor.
+
+        `inside` is empty where a row had no reading.
+        """
+        import pandas as pd
+
+        index = None
+        if self.timestamps is not None:
+            index = pd.to_datetime(self.timestamps, unit="s", utc=True).rename("time")
+        inside = pd.array(self.inside, dtype="boolean")
+        inside[np.isnan(self.score)] = pd.NA
+        columns: dict[str, Any] = {"score": self.score, "radius": self.radius, "inside": inside}
+        for i, name in enumerate(self.sensors if bounds else ()):
+            columns |= {f"{name}.lower": self.lower[:, i], f"{name}.upper": self.upper[:, i]}
+        return pd.DataFrame(columns, index=index)
 
 
 def log_mean(logs: Array) -> float:

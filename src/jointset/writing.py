@@ -101,7 +101,9 @@ def write_edges(panel: Panel, path: str | Path) -> None:
 def write_run(run: Run, path: str | Path) -> None:
     """Write one row a step: time, score, radius, inside, then lower and upper bound of every sensor."""
     path = output_file(path, TABLES)
-    table = run_table(run)
+    table = run.to_pandas(bounds=True)
+    if run.timestamps is not None:
+        table = table.reset_index()
     with whole_file(path) as unfinished:
         if path.suffix.lower() == ".parquet":
             table.to_parquet(unfinished, index=False)
@@ -109,21 +111,6 @@ def write_run(run: Run, path: str | Path) -> None:
             table.to_csv(unfinished, index=False, date_format=ISO_SECONDS)
         else:
             unfinished.write_text(json.dumps([json_ready(row) for row in _records(table)], indent=1) + "\n")
-
-
-def run_table(run: Run) -> pd.DataFrame:
-    """One row a step; `inside` is empty where a row had no reading."""
-    import pandas as pd
-
-    columns: dict[str, Any] = {}
-    if run.timestamps is not None:
-        columns["time"] = pd.to_datetime(run.timestamps, unit="s", utc=True)
-    columns |= {"score": run.score, "radius": run.radius}
-    columns["inside"] = pd.array(run.inside, dtype="boolean")
-    columns["inside"][np.isnan(run.score)] = pd.NA
-    for i, name in enumerate(run.sensors):
-        columns |= {f"{name}.lower": run.lower[:, i], f"{name}.upper": run.upper[:, i]}
-    return pd.DataFrame(columns)
 
 
 def _records(table: pd.DataFrame) -> Iterator[dict[str, Any]]:

@@ -15,8 +15,10 @@ from jointset.baselines.shared_level import SharedLevel
 from jointset.calibration import Split
 from jointset.contracts import Array
 from jointset.errors import require
+from jointset.labels import panel_of
 from jointset.panel import Panel
 from jointset.predictor import BLOCK, JointPredictor, Outcome, Run
+from jointset.regions import named
 from jointset.trust import Watch, start_watch
 
 ROWS_AT_ONCE = 4096
@@ -35,13 +37,15 @@ class RowPredictor(JointPredictor):
 
     _times: Array | None = None  # of the rows being worked on
 
-    def fit(self, panel: Panel, pilot: Panel | None = None, skip: int | None = None, **options: Any) -> RowPredictor:
+    def fit(self, panel: Any, pilot: Any = None, skip: int | None = None, **options: Any) -> RowPredictor:
         """Fit the backbone on `panel` and the shape on the residuals of `pilot` (default: `panel`).
 
         `skip` is the number of first pilot rows left out. A pilot that is the calibration block itself gives the
         plug-in form, whose calibration scores are no longer fresh.
         """
+        panel = panel_of(panel)
         if pilot is not None:
+            pilot = panel_of(pilot, panel.sensors)
             self._same_sensors(pilot, panel.sensors)
             if self.standardize:
                 shift, scale = np.nanmean(panel.values, axis=0), np.nanstd(panel.values, axis=0)
@@ -72,8 +76,9 @@ class RowPredictor(JointPredictor):
         require(panel.timestamps is not None, f"{self.filter.name} needs time stamps: give readings with a time column")
         return panel.timestamps
 
-    def calibrate(self, panel: Panel) -> RowPredictor:
+    def calibrate(self, panel: Any) -> RowPredictor:
         """Score a panel from a fresh state and set the radius."""
+        panel = panel_of(panel, self.sensors)
         self._times = self._clocked(panel)
         super().calibrate(panel)
         return self
@@ -81,12 +86,13 @@ class RowPredictor(JointPredictor):
     def run_with(
         self,
         others: Sequence[Any],
-        panel: Panel,
+        panel: Any,
         *,
         regions: bool = True,
         progress: Callable[[int], None] | None = None,
     ) -> list[tuple[Run, float]]:
         """Runs of this predictor and of others that differ in their rule only."""
+        panel = panel_of(panel, self.sensors)
         self._times = self._clocked(panel)
         return super().run_with(others, panel, regions=regions, progress=progress)
 
@@ -118,7 +124,7 @@ class ComponentPredictor(RowPredictor):
         rule = calibration if isinstance(calibration, SharedLevel) else SharedLevel(calibration or Split())
         super().__init__(filter, ComponentScore(), rule, **options)
 
-    def fit(self, panel: Panel, pilot: Panel | None = None, skip: int | None = None, **options: Any) -> RowPredictor:
+    def fit(self, panel: Any, pilot: Any = None, skip: int | None = None, **options: Any) -> RowPredictor:
         """Fit the backbone on `panel` and the components on the residuals of `pilot` (default: `panel`)."""
         super().fit(panel, pilot, skip, **options)
         self.calibration = replace(self.calibration, shares=self.filter.shape.shares)
@@ -137,9 +143,10 @@ class ComponentPredictor(RowPredictor):
 
     def predict(self) -> Any:
         """The region for the next reading."""
-        return self.score.region(self._ahead()[0], self.calibration.radii(self.calibration_state))
+        region = self.score.region(self._ahead()[0], self.calibration.radii(self.calibration_state))
+        return named(region, self.sensors)
 
-    def update(self, y: Array) -> Outcome:
+    def update(self, y: Any) -> Outcome:
         """Observe the next reading (N,), NaN = missing: score it, adapt the level, advance the filter."""
         y = self._reading(y)
         law, radius = self._ahead()
@@ -162,13 +169,14 @@ class ComponentPredictor(RowPredictor):
     def run_with(
         self,
         others: Sequence[Any],
-        panel: Panel,
+        panel: Any,
         *,
         regions: bool = True,
         progress: Callable[[int], None] | None = None,
     ) -> list[tuple[Run, float]]:
         """Runs of this predictor and of others that differ in their rule; regions cost no memory and are kept."""
         self._require_calibrated()
+        panel = panel_of(panel, self.sensors)
         values, begin = self._values_of(panel), time.perf_counter()
         self._times = None
         blocks = list(self._laws(values, self.filter_state))
@@ -178,7 +186,7 @@ class ComponentPredictor(RowPredictor):
         for one in (self, *others):
             begin = time.perf_counter()
             radii, nominal, levels, one.calibration_state = one.calibration.run(one.calibration_state, scores)
-            region = self.score.region(law, radii)
+            region = named(self.score.region(law, radii), self.sensors)
             lower, upper = region.bounds
             one.filter_state, one._pending = blocks[-1][2], None
             one._saw(panel)

@@ -27,8 +27,10 @@ import numpy as np
 from jointset.baselines.published.wrapped import WrappedRule, rewrapped
 from jointset.contracts import Array
 from jointset.errors import InputError, require
+from jointset.labels import panel_of, reading_of
 from jointset.panel import Panel
 from jointset.predictor import Outcome, Run
+from jointset.regions import named
 from jointset.storage import load_folder, save_folder
 from jointset.trust import Trust
 
@@ -99,9 +101,9 @@ class PublishedRow:
         self._require_calibrated()
         return self.state.scores if isinstance(self.rule, WrappedRule) else np.empty(0)
 
-    def fit(self, panel: Panel, *, frozen: bool = False, **options: Any) -> Self:
+    def fit(self, panel: Any, *, frozen: bool = False, **options: Any) -> Self:
         """Fit the mean backbone on a training panel, unless it is `frozen`; forgets any earlier calibration."""
-        panel.require_varying()
+        panel = panel_of(panel).require_varying()
         shift, scale = np.zeros(panel.n_sensors), np.ones(panel.n_sensors)
         if self.standardize:
             shift, scale = np.nanmean(panel.values, axis=0), np.nanstd(panel.values, axis=0)
@@ -111,8 +113,9 @@ class PublishedRow:
         self.state = self._pending = None
         return self
 
-    def calibrate(self, panel: Panel) -> Self:
+    def calibrate(self, panel: Any) -> Self:
         """Residuals of a panel from a fresh history; those of rows t0.. without gaps make the first state."""
+        panel = panel_of(panel, self.sensors)
         values = self._values_of(panel)
         self.history, self.state, self._pending = self.backbone.start(), None, None
         residuals = (values - self._means(values))[self.warmup - 1 :]
@@ -132,10 +135,11 @@ class PublishedRow:
         if self._pending is None:
             parameters, self.state = self.rule.radii(self.state, np.empty((0, len(self.sensors))))
             mean = self.shift + self.scale * self.backbone.next_mean(self.history)
-            self._pending = self.rule.shape(self.state, tuple(p[0] for p in parameters), mean), mean
+            region = self.rule.shape(self.state, tuple(p[0] for p in parameters), mean)
+            self._pending = named(region, self.sensors), mean
         return self._pending[0]
 
-    def update(self, y: Array) -> Outcome:
+    def update(self, y: Any) -> Outcome:
         """Observe the next reading (N,), NaN = missing: score it, move the state and the backbone."""
         y = self._reading(y)
         region = self.predict()
@@ -147,14 +151,14 @@ class PublishedRow:
         self._pending = None
         return Outcome(score, float(region.radius), inside, int(y.size - np.isnan(y).sum()))
 
-    def run(self, panel: Panel, *, regions: bool = True, progress: Callable[[int], None] | None = None) -> Run:
+    def run(self, panel: Any, *, regions: bool = True, progress: Callable[[int], None] | None = None) -> Run:
         """Predict and update through a whole panel: the numbers of stepping, only faster."""
         return self.run_with((), panel, regions=regions, progress=progress)[0][0]
 
     def run_with(
         self,
         others: Sequence[Self],
-        panel: Panel,
+        panel: Any,
         *,
         regions: bool = True,
         progress: Callable[[int], None] | None = None,
@@ -164,6 +168,7 @@ class PublishedRow:
         The own sets and the scores are made once for all.
         """
         self._require_calibrated()
+        panel = panel_of(panel, self.sensors)
         values, begin = self._values_of(panel), time.perf_counter()
         means = self._means(values)
         residuals = values - means
@@ -182,7 +187,7 @@ class PublishedRow:
                 parameters, one.state = one.rule.factors(
                     one.state._replace(own=self.state.own), sets[:-1], wrapped_scores
                 )
-            region = one.rule.shape(one.state, tuple(part[seen] for part in parameters), means)
+            region = named(one.rule.shape(one.state, tuple(part[seen] for part in parameters), means), self.sensors)
             one._pending, one.history = None, self.history
             run = Run(
                 sensors=panel.sensors,
@@ -217,7 +222,7 @@ class PublishedRow:
         """Refused: no calibration scores of one frozen rule are kept to judge new ones by."""
         raise InputError(f"{self.name}: no calibration scores are kept to judge by: use a filter or another row")
 
-    def contributions(self, y: Array) -> Array:
+    def contributions(self, y: Any) -> Array:
         """What each sensor of a reading adds to its score under the next region (N,); 0 where missing."""
         return self.predict().contributions(self._reading(y))
 
@@ -251,12 +256,8 @@ class PublishedRow:
             raise InputError(f"{self.name}: the panel has other sensors than the model: use panel.select(row.sensors)")
         return panel.values
 
-    def _reading(self, y: Array) -> Array:
-        y = np.asarray(y, dtype=float)
-        n = len(self.sensors)
-        require(y.shape == (n,), f"{self.name}: a reading needs {n} values in sensor order, got shape {y.shape}")
-        require(not np.isinf(y).any(), f"{self.name}: the reading has an infinite value: pass NaN where it is missing")
-        return y
+    def _reading(self, y: Any) -> Array:
+        return reading_of(y, self.sensors)
 
     def _require_calibrated(self) -> None:
         require(self.state is not None, f"{self.name}: not calibrated, call calibrate(panel) first")
