@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jointset import JointPredictor, generate_grssf
-from jointset.audits.collect import DEFAULT
+from jointset.audits.catalogue import DEFAULT
 from jointset.cli import app
 from jointset.filters import GraphLGSSM
 from jointset.panel import Panel
@@ -103,7 +103,7 @@ def test_cells_are_fitted_audited_and_not_done_twice(tmp_path):
     stamps = {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
     (folder / "grssf-b-30--ewma.json").unlink()
     second = run(*asked, "--html", tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text().count("<h2>") == 4
+    assert (tmp_path / "page.html").read_text().count("<h2 id=") == 4
     assert second.stdout.count("done before") == 3
     for name in names - {"grssf-b-30--ewma.json"}:
         assert (folder / name).stat().st_mtime_ns == stamps[name]

@@ -11,7 +11,9 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "collect": ("AUDITS", "audit", "audit_cell"),
+    "catalogue": ("AUDITS",),
+    "collect": ("audit", "audit_cell"),
+    "light": ("overall",),
     "contraction": ("Contraction", "sensitivity"),
     "coupling": ("coupled", "perturbed", "trajectories"),
     "dependence": (

@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jointset
-from jointset.audits import memory, records
+from jointset.audits.catalogue import AUDITS, audits_named
+from jointset.audits.light import light_of
 from jointset.audits.printed import compared
-from jointset.audits.records import Record
 from jointset.audits.subject import Skip, Subject, subject_of_cell, subject_of_model
-from jointset.errors import InputError, require, require_known
+from jointset.errors import InputError, require
 from jointset.panel import Panel
 from jointset.writing import json_ready, new_folder, whole_file
 
@@ -24,49 +24,6 @@ if TYPE_CHECKING:
 
 FOLDER = "_audits"
 Started = Callable[[str], None]
-
-
-class Audit(NamedTuple):
-    """One audit: what it does, the question it answers, and whether it runs without being asked for."""
-
-    run: Callable[[Subject], Record]
-    question: str
-    always: bool = True
-
-
-AUDITS = {
-    "rho_dG": Audit(memory.rho_dG, "how fast do the emitted laws forget a wrong state?"),
-    "rho_DL": Audit(memory.rho_DL, "how fast, seen through ten steps of output?"),
-    "observability": Audit(memory.observability, "does every direction of the state show in the output?"),
-    "rho_score": Audit(memory.rho_score, "how fast do the scores forget a wrong state?"),
-    "rho_ind": Audit(memory.rho_ind, "how fast do hits and misses decorrelate?"),
-    "tau_int": Audit(memory.tau_int, "how long does a hit or a miss last?"),
-    "m_eff": Audit(memory.m_eff, "what is the calibration block worth?"),
-    "lipschitz": Audit(records.lipschitz, "how strongly do scores react to the state?"),
-    "spectrum": Audit(records.spectrum, "how round are the sets, how far from degenerate?"),
-    "trace_ratio": Audit(records.trace_ratio, "does the filter predict the size of its own errors?"),
-    "plug_in": Audit(records.plug_in, "what does fitting on the calibration block cost?"),
-    "pit": Audit(records.pit, "is every sensor's predictive law right?"),
-    "warmup": Audit(records.warmup, "does the warm-up matter?"),
-    "theory": Audit(memory.theory, "what does the theory of the linear filter predict?"),
-    "sensitivity": Audit(memory.sensitivity, "do the rates depend on how they are measured?", always=False),
-    "rank": Audit(records.rank, "which rank of the covariance is enough? (trains six filters)", always=False),
-}
-DEFAULT = tuple(name for name, entry in AUDITS.items() if entry.always)
-
-
-def audits_named(names: Sequence[str] | None) -> tuple[str, ...]:
-    """The audits of these names in the order of AUDITS; without names all that need no further training.
-
-    >>> audits_named(["pit", "rho_dG"])
-    ('rho_dG', 'pit')
-    """
-    if names is None:
-        return DEFAULT
-    for name in names:
-        require_known(name, AUDITS, f"unknown audit {name!r}")
-    require(len(names) > 0, f"no audit named: choose among {', '.join(AUDITS)}")
-    return tuple(name for name in AUDITS if name in names)
 
 
 def audit(
@@ -79,7 +36,8 @@ def audit(
 ) -> dict[str, Any]:
     """Audit a calibrated predictor on later readings: one object for each audit, strict JSON values.
 
-    Every object has a `verdict`, one plain sentence, or `skipped`, why there is none. The predictor is not changed.
+    Every object has a `verdict`, one plain sentence, or `skipped` or `failed`, why there is none. The predictor is not
+    changed.
 
     >>> from jointset import GraphLGSSM, JointPredictor, generate_grssf
     >>> train, _, calibration, test = generate_grssf("A", n=8, length=4000).panel.split()
@@ -118,7 +76,11 @@ def audit_cell(
 
 
 def collect(subject: Subject, names: Sequence[str], progress: Started | None = None) -> dict[str, Any]:
-    """Run the audits of these names; those that have no meaning for the subject say why."""
+    """Run the audits of these names; none stops another.
+
+    One that has no meaning for the subject has `skipped`, one that broke `failed`, each with the reason. `light` is
+    its colour, None where it does not say whether to rely on the sets.
+    """
     found: dict[str, Any] = {}
     for name in names:
         if progress is not None:
@@ -128,8 +90,11 @@ def collect(subject: Subject, names: Sequence[str], progress: Started | None = N
             record = AUDITS[name].run(subject)
         except (Skip, InputError) as reason:  # too few rows for one audit are no reason to lose the others
             record = {"skipped": str(reason)}
-        found[name] = {**record, "seconds": round(time.perf_counter() - start, 3)}
-    return json_ready(found)
+        except Exception as error:
+            record = {"failed": " ".join(f"{type(error).__name__}: {error}".split())}
+        record = json_ready({**record, "seconds": round(time.perf_counter() - start, 3)})
+        found[name] = {**record, "light": light_of(name, record)}
+    return found
 
 
 # ---------------------------------------------------------------------- files

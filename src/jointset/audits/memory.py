@@ -202,7 +202,9 @@ def theory(subject: Subject) -> Record:
 def _linear(subject: Subject, filter_: GraphLGSSM) -> Record:
     from jointset.audits import theory as closed
 
-    rows = subject.coupled_values[~np.isnan(subject.coupled_values).any(axis=1)]
+    values = subject.coupled_values
+    complete = values[~np.isnan(values).any(axis=1)]
+    rows = complete if len(complete) >= HORIZON else values  # a sensor that is always missing leaves no complete row
     states = filter_.run(rows, filter_.start())[0].mean[len(rows) // 2 :]  # a cold start is off by these
     M0 = states.T @ states / max(1, len(states))
     modes, basis = filter_.steady.closed_loop, filter_.spectrum[1]

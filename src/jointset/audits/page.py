@@ -1,64 +1,64 @@
-"""One self-contained page of audits: the verdicts as a table, the decay curves as pictures."""
+"""One self-contained page of audits: a light over all of them, each in plain words, its curve and its symbol."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import jointset
+from jointset.audits.catalogue import AUDITS
+from jointset.audits.light import OPENING, RULES, light_of, overall
 from jointset.writing import whole_file
-
-TEMPLATE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Audits</title><link rel="icon" href="data:,">
-<style>
- body { margin: 0; background: #fafafa; color: #222; font: 16px/1.5 system-ui, "Segoe UI", Arial, sans-serif; }
- main { max-width: 1000px; margin: 0 auto; padding: 2rem 1rem 3rem; }
- table { border-collapse: collapse; width: 100%; background: #fff; }
- th, td { padding: .4rem .7rem; text-align: left; border-bottom: 1px solid #e2e2e2; vertical-align: top; }
- td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
- .skipped { color: #777; }
- small { color: #555; }
- .curves { margin-top: 1rem; display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); gap: 1rem; }
- figure { margin: 0; background: #fff; border: 1px solid #e2e2e2; border-radius: 6px; padding: .6rem; }
- figure svg { display: block; width: 100%; height: auto; }
- footer { margin-top: 2rem; font-size: .85rem; color: #555; }
-</style></head><body><main>
-<h1>Audits: when to trust the set</h1>
-{% for section in sections %}
-<h2>{{ section.title }}</h2>
-<table><thead><tr><th>audit</th><th>value</th><th>paper</th><th>verdict</th></tr></thead><tbody>
-{% for name, record in section.audits.items() %}
-<tr{% if record.skipped %} class="skipped"{% endif %}><td>{{ name }}</td>
-<td class="number">{{ record.value | number }}</td><td class="number">{{ record.paper | number }}</td>
-<td>{{ record.verdict or "skipped: " ~ record.skipped }}
-{% if record.note %}<br><small>{{ record.note }}</small>{% endif %}</td></tr>
-{% endfor %}
-</tbody></table>
-<div class="curves">{% for picture in section.pictures %}<figure>{{ picture }}</figure>{% endfor %}</div>
-{% endfor %}
-<footer>jointset {{ version }}</footer>
-</main></body></html>
-"""
 
 
 def write_page(path: Path, audited: Mapping[str, Mapping[str, Any]]) -> None:
     """Write the page: a section for every title, the audits of which are records; it needs no network."""
-    from jinja2 import Environment
-    from markupsafe import Markup
+    from jinja2 import Environment, StrictUndefined
 
-    sections = []
-    for title, audits in audited.items():
-        curves = [(name, curve) for name, record in audits.items() if (curve := record.get("curve"))]
-        pictures = [Markup(svg(name, curve, f"{title} {name}")) for name, curve in curves]
-        sections.append({"title": title, "audits": audits, "pictures": pictures})
-    environment = Environment(autoescape=True, trim_blocks=True)
-    environment.filters["number"] = headline
-    text = environment.from_string(TEMPLATE).render(sections=sections, version=jointset.__version__)
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    template = environment.from_string((files("jointset.audits") / "page.html").read_text(encoding="utf-8"))
+    sections = [section(title, audits) for title, audits in audited.items()]
+    text = template.render(sections=sections, rules=RULES, version=jointset.__version__)
     with whole_file(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
+
+
+def section(title: str, audits: Mapping[str, Any]) -> dict[str, Any]:
+    """One predictor on the page: its light, what was asked and what could not be."""
+    light = overall(audits)
+    done = [card(name, record, title) for name, record in audits.items() if "skipped" not in record]
+    skipped = [
+        {"name": name, "title": _entry(name)["title"], "reason": record["skipped"]}
+        for name, record in audits.items()
+        if "skipped" in record
+    ]
+    shown = light | {"opening": OPENING[light["light"]]}
+    return {"title": title, "overall": shown, "done": done, "skipped": skipped}
+
+
+def card(name: str, record: Mapping[str, Any], salt: str) -> dict[str, Any]:
+    """One audit on the page."""
+    from markupsafe import Markup
+
+    curve = record.get("curve")
+    verdict = record.get("verdict") or f"could not be done: {record.get('failed', 'no verdict')}"
+    return {
+        "name": name,
+        **_entry(name),
+        "light": light_of(name, record) or "none",
+        "verdict": verdict[0].upper() + verdict[1:],
+        "number": headline(record.get("value")),
+        "paper": headline(record.get("paper")),
+        "note": record.get("note"),
+        "picture": Markup(svg(curve, f"{salt} {name}")) if curve else None,
+    }
+
+
+def _entry(name: str) -> dict[str, str]:
+    return {key: getattr(AUDITS[name], key) for key in ("title", "question", "symbol")}
 
 
 def headline(value: Any) -> str:
@@ -72,20 +72,22 @@ def headline(value: Any) -> str:
     return f"{value:,.4g}" if isinstance(value, int | float) else ""
 
 
-def svg(name: str, curve: Mapping[str, Any], salt: str = "") -> str:
+def svg(curve: Mapping[str, Any], salt: str = "") -> str:
     """A curve as an inline picture, logarithmic where it says so; `salt` keeps the marks of pictures apart."""
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt or name, "font.size": 9}):
-        figure = Figure(figsize=(4.2, 2.8), layout="constrained")
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt, "font.size": 10}):
+        figure = Figure(figsize=(4.2, 2.6), layout="constrained")
         axes = figure.subplots()
         points = [(x, y) for x, y in zip(curve["x"], curve["y"], strict=True) if x is not None and y is not None]
         if curve.get("scale") == "log":
             points = [(x, y) for x, y in points if y > 0]
             axes.set_yscale("log")
         axes.plot([x for x, _ in points], [y for _, y in points], marker="o", markersize=2.5, linewidth=1)
-        axes.set_title(f"{name}: {curve['label']}", fontsize=9)
+        if curve.get("target") is not None:
+            axes.axhline(curve["target"], color="#777", linewidth=1, linestyle="--")
+        axes.set_title(curve["label"], fontsize=10)
         axes.set_xlabel(curve.get("xlabel", ""))
         axes.spines[["top", "right"]].set_visible(False)
         buffer = io.StringIO()

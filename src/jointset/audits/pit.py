@@ -15,6 +15,7 @@ from jointset.contracts import Array
 from jointset.errors import require
 
 LEVEL = 0.05  # of the corrected test
+FEWEST = 20  # readings of a sensor that can be tested
 ATOM = 0.05  # share of readings at one value from which a sensor counts as censored (ZF)
 REGIME = 0.05  # share of the variance of the PIT values that the hour of day explains (RG)
 BIAS = 0.1  # distance of the mean PIT value from 1/2
@@ -58,7 +59,7 @@ def pit(mean: Array, variance: Array, values: Array, timestamps: Array | None = 
     n = values.shape[1]
     z = (values - mean) / np.sqrt(variance)
     seen = ~np.isnan(z)
-    require(bool((seen.sum(axis=0) >= 20).all()), "the PIT test needs at least 20 readings of every sensor")
+    require(bool((seen.sum(axis=0) >= FEWEST).all()), f"the PIT test needs at least {FEWEST} readings of every sensor")
     statistic, p_value = np.empty(n), np.empty(n)
     causes, shapes = [], []
     for i in range(n):

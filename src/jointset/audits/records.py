@@ -91,7 +91,8 @@ def trace_ratio(subject: Subject) -> Record:
 
     rows = slice(subject.calibrating and subject.predictor.warmup - 1, subject.calibrating or None)
     emitted = subject.emitted
-    found = ratio_of(emitted.mean[rows], emitted.variance[rows], subject.values[rows])
+    kept, left_out = _kept(subject, rows, 1)
+    found = ratio_of(*(array[rows][:, kept] for array in (emitted.mean, emitted.variance, subject.values)))
     low, high = np.percentile(found.sensors, [5, 95])
     return {
         "value": found.ratio,
@@ -101,21 +102,23 @@ def trace_ratio(subject: Subject) -> Record:
         "realised_over_predicted": found.inverse,
         "sensors_p5": float(low),
         "sensors_p95": float(high),
-        "verdict": verdicts.trace_ratio(found.ratio),
+        "left_out": left_out,
+        "verdict": verdicts.trace_ratio(found.ratio) + verdicts.left_out(left_out),
     }
 
 
 def pit(subject: Subject) -> Record:
     """Uniformity of the PIT values of every sensor on the test rows."""
+    from jointset.audits.pit import FEWEST
     from jointset.audits.pit import pit as pit_of
 
     emitted, rows = subject.emitted, slice(subject.calibrating, None)
     times = subject.panel.timestamps
-    found = pit_of(
-        emitted.mean[rows], emitted.variance[rows], subject.values[rows], None if times is None else times[rows]
-    )
-    passing = int(found.passed.sum())
-    names = subject.panel.sensors
+    kept, left_out = _kept(subject, rows, FEWEST)
+    mean, variance, values = (array[rows][:, kept] for array in (emitted.mean, emitted.variance, subject.values))
+    found = pit_of(mean, variance, values, None if times is None else times[rows])
+    passing, n = int(found.passed.sum()), len(kept)
+    names = [subject.panel.sensors[i] for i in kept]
     failing = [
         {"sensor": names[i], "ks": float(found.statistic[i]), "cause": found.cause[i], "shape": found.shape[i]}
         for i in np.flatnonzero(~found.passed)
@@ -123,17 +126,28 @@ def pit(subject: Subject) -> Record:
     kinds = (*found.cause, *found.shape)
     centers = (np.arange(20) + 0.5) / 20
     return {
-        "value": passing / subject.n,
-        "sensors": subject.n,
+        "value": passing / n,
+        "sensors": n,
         "passing": passing,
         "failing": failing,
         "types": {kind: kinds.count(kind) for kind in sorted(set(kinds) - {""})},
         "ks_median": float(np.median(found.statistic)),
         "ks_max": float(found.statistic.max()),
         "steps": found.steps,
+        "left_out": left_out,
         "curve": curve(centers, found.histogram, "density of the PIT values (1 = right)"),
-        "verdict": verdicts.pit(subject.n, passing, float(np.median(found.statistic)), found.cause, found.shape),
+        "verdict": verdicts.pit(n, passing, float(np.median(found.statistic)), found.cause, found.shape)
+        + verdicts.left_out(left_out),
     }
+
+
+def _kept(subject: Subject, rows: slice, fewest: int) -> tuple[list[int], list[str]]:
+    """Places of the sensors with that many readings in these rows, and the names of the others."""
+    silent = subject.silent(rows, fewest)
+    kept = [i for i, name in enumerate(subject.panel.sensors) if name not in set(silent)]
+    if not kept:
+        raise Skip(f"no sensor has {fewest} reading{'s' * (fewest > 1)} in these rows")
+    return kept, silent
 
 
 def plug_in(subject: Subject) -> Record:
@@ -158,6 +172,7 @@ def warmup(subject: Subject) -> Record:
 
     _ = subject.filter, subject.scores  # rows without either are refused
     found = warmup_sweep(subject.predictor, subject.calibration_rows, subject.test_rows)
+    swept = listed(found.settings), listed(found.width_full), subject.predictor.warmup
     return {
         "value": float(np.ptp(found.width_full) / found.width_full[-1]),
         "warmup": listed(found.settings),
@@ -167,7 +182,8 @@ def warmup(subject: Subject) -> Record:
         "log_volume": listed(found.log_volume),
         "radius": listed(found.radius),
         "curve": curve(found.settings, found.width_full, "full width over the warm-up t0"),
-        "verdict": verdicts.warmup(listed(found.settings), listed(found.width_full), subject.predictor.warmup),
+        "enough": verdicts.settled(*swept),
+        "verdict": verdicts.warmup(*swept),
     }
 
 

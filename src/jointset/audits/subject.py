@@ -19,6 +19,7 @@ from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.filters import GNF, GraphLGSSM
 from jointset.panel import Panel
+from jointset.runs import Run
 from jointset.scores import Mahalanobis
 
 if TYPE_CHECKING:
@@ -163,6 +164,16 @@ class Subject:
         from jointset.audits.dependence import indicator_dependence
 
         return indicator_dependence(self.scores, self.radius, squared=self.squared)
+
+    @cached_property
+    def run(self) -> Run:
+        """The sets of the rows after calibration, and what these said."""
+        return self.predictor.copy().run(self.panel[self.calibrating :], regions=False)
+
+    def silent(self, rows: slice, fewer: int = 1) -> list[str]:
+        """Sensors with fewer readings than that in these rows."""
+        seen = self.panel[rows].mask.sum(axis=0)
+        return [name for name, count in zip(self.panel.sensors, seen, strict=True) if count < fewer]
 
     @cached_property
     def emitted(self) -> Emitted:

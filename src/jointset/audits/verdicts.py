@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from jointset.audits.theory_coverage import bernstein_interval
+from jointset.errors import some
 
 HARMLESS = 0.023  # points of coverage the paper finds between plug-in and train-fit
 MISSED = 0.03  # a coverage this far below the target has missed it
@@ -65,7 +66,7 @@ def rate(name: str, value: float, what: str, forgotten: float) -> str:
     if value != value:
         return f"{what}: no rate can be fitted ({name} is not defined here)"
     if forgotten != forgotten:
-        return f"{what} is not forgotten ({name} {value:.3f}): do not trust the warm-up"
+        return f"{what} is not forgotten ({name} {value:.3f}): start it as calibrated only"
     steps = f"{forgotten:.0f} step{'s' * bool(forgotten != 1)}"
     return f"{what} is below 1 % after {steps} and shrinks to {100 * value:.0f} % a step ({name} {value:.3f})"
 
@@ -77,7 +78,7 @@ def contraction(name: str, value: float, what: str, forgotten: float, apart: int
     told = f"{apart} of {pairs} wrong starts still show after {steps} steps"
     if apart < pairs / 2:
         return f"{told}, the others are forgotten: there is a second resting place; start it as calibrated only"
-    return f"{told}: the filter does not forget; do not trust the warm-up"
+    return f"{told}: the filter does not forget; start it as calibrated only"
 
 
 def observability(p5: float, p50: float, verdict: str) -> str:
@@ -178,20 +179,41 @@ def pit(n: int, passing: int, distance: float, causes: Sequence[str], shapes: Se
     return f"{told}: {', '.join(parts)}" if parts else told
 
 
+def settled(settings: Sequence[int], widths: Sequence[float], used: int) -> bool | None:
+    """Whether the width has settled at the warm-up in use; None where no longer one could be tried.
+
+    >>> settled([1, 50, 200], [3.2, 3.04, 3.03], 50), settled([1, 50], [3.2, 3.0], 50)
+    (True, None)
+    """
+    at = _nearest(settings, used)
+    moves = [abs(width / widths[at] - 1.0) for width in widths[at + 1 :]]
+    return max(moves) <= SETTLED if moves else None
+
+
 def warmup(settings: Sequence[int], widths: Sequence[float], used: int) -> str:
     """Whether the warm-up matters: what the first steps cost, and whether the width still moves after it.
 
     >>> warmup([1, 25, 50, 100, 200], [3.19, 3.05, 3.04, 3.03, 3.03], 50)
     'without a warm-up the sets are 4.9 % wider; from t0 = 50 to 200 the width moves by 0.3 %: 50 is enough'
     """
-    at = min(range(len(settings)), key=lambda i: abs(settings[i] - used))
-    here = widths[at]
-    cost = widths[0] / here - 1.0
-    moves = max(abs(width / here - 1.0) for width in widths[at:])
+    at, enough = _nearest(settings, used), settled(settings, widths, used)
+    cost = widths[0] / widths[at] - 1.0
     change = f"{100 * abs(cost):.1f} % {'narrower' if cost < 0 else 'wider'}" if abs(cost) >= 5e-4 else "as wide"
     told = f"without a warm-up the sets are {change}"
+    if enough is None:
+        return f"{told}; too few rows to say whether {used} is enough"
+    moves = max(abs(width / widths[at] - 1.0) for width in widths[at:])
     told += f"; from t0 = {settings[at]} to {settings[-1]} the width moves by {100 * moves:.1f} %"
-    return f"{told}: {used} is {'enough' if moves <= SETTLED else 'too short'}"
+    return f"{told}: {used} is {'enough' if enough else 'too short'}"
+
+
+def _nearest(settings: Sequence[int], used: int) -> int:
+    return min(range(len(settings)), key=lambda i: abs(settings[i] - used))
+
+
+def left_out(sensors: Sequence[str]) -> str:
+    """The end of a sentence that names sensors an audit had to do without."""
+    return f"; left out, too few readings: {some(sensors)}" if sensors else ""
 
 
 def rank(settings: Sequence[float], widths: Sequence[float], volumes: Sequence[float]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jointset.audits.light import overall
 from jointset.bench.report_traces import digits
 
 FOLDER = "_audits"
@@ -37,6 +38,7 @@ class Audited(NamedTuple):
     findings: tuple[Finding, ...]
     curves: tuple[dict[str, Any], ...]
     problem: str = ""
+    light: str = ""  # colour and sentence over all of them
 
 
 def read_audits(folder: str | Path) -> list[Audited]:
@@ -63,15 +65,17 @@ def _audited(file: Path) -> Audited:
     audits = {key: value for key, value in audits.items() if key not in ABOUT} if isinstance(audits, dict) else {}
     findings = tuple(found for key, value in audits.items() if (found := _finding(key, value)) is not None)
     curves = tuple(curve for key, value in audits.items() for curve in _curves(key, value))
-    return Audited(file.stem.replace("--", ", "), ", ".join(known), findings, curves)
+    light = overall({key: value for key, value in audits.items() if isinstance(value, Mapping)})
+    told = f"{light['light']}: {light['verdict']}" if light["light"] != "grey" else ""
+    return Audited(file.stem.replace("--", ", "), ", ".join(known), findings, curves, light=told)
 
 
 def _finding(name: str, value: Any) -> Finding | None:
     if isinstance(value, Mapping):
         numbers = [f"{key} {_shown(item)}".strip() for key, item in _numbers(value)]
         verdict = _sentence(value.get("verdict"))
-        if not verdict and value.get("skipped"):
-            verdict = f"skipped: {value['skipped']}"
+        for key in ("skipped", "failed"):
+            verdict = verdict or (f"{key}: {value[key]}" if value.get(key) else "")
         printed = value.get("paper")
         paper = "" if printed is None else _shown(printed)
         return Finding(name, ", ".join(numbers[:FIGURES]), verdict, paper, str(value.get("note") or ""))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jointset.errors import InputError, require
+from jointset.errors import InputError, require, some
 from jointset.terminal import note, phases, show_json
 
 TRAINING = ("recipe", "steps")  # settings of a learned filter that make it another one; null where they are the default
@@ -40,7 +40,7 @@ def audit_command(
     Either MODEL and PANEL, later readings of its sensors, or --cells with --filters and --out. Every audit ends in one
     plain sentence. What lies in the results folder is not done again.
     """
-    from jointset.audits.collect import audits_named
+    from jointset.audits.catalogue import audits_named
 
     names = audits_named(None if audits is None else [part.strip() for part in audits.split(",") if part.strip()])
     if cells is None:
@@ -72,6 +72,7 @@ def _audit_model(
     reading: dict[str, Any],
 ) -> None:
     from jointset.audits.collect import about, audit, audit_file, write_audits
+    from jointset.audits.light import overall
     from jointset.methods import load_predictor, matched
     from jointset.panel import Panel
     from jointset.writing import output_file
@@ -82,6 +83,9 @@ def _audit_model(
     data = matched(Panel.read(panel, directed=True, **reading), predictor)
     if hasattr(predictor, "repeats") and predictor.repeats(data):
         note("these rows begin before the last row the model has seen: audits on known rows flatter")
+    silent = [name for name, seen in zip(data.sensors, data.mask.T, strict=True) if not seen.any()]
+    if silent:
+        note(f"no reading of {some(silent)} in these rows: audits of single sensors leave them out")
     with phases(len(names)) as started:
         found = audit(predictor, data, audits=names, seed=seed, progress=started)
     facts = about(
@@ -95,11 +99,13 @@ def _audit_model(
 
         write_page(html, {f"{model.resolve().name} on {len(data):,} rows of {panel.name}": found})
     if as_json:
-        show_json({**facts, **found})
-        return
-    show_audits(found, f"{model} on {panel}: {data.n_sensors} sensors, {len(data):,} rows")
-    for written in filter(None, (out and file, html)):
-        typer.echo(f"Wrote {written}.")
+        show_json({**facts, "light": overall(found)["light"], **found})
+    else:
+        show_audits(found, f"{model} on {panel}: {data.n_sensors} sensors, {len(data):,} rows")
+        for written in filter(None, (out and file, html)):
+            typer.echo(f"Wrote {written}.")
+    if any("failed" in record for record in found.values()):
+        raise typer.Exit(1)
 
 
 def _audit_cells(
@@ -138,8 +144,11 @@ def _audit_cells(
     for name, method in pairs:  # two paths may come to one file name
         about = {"cell": name} if name.startswith("file:") else {}
         known[name, method] = _known(audit_file(out, name, method), about | asked[method], again)
-    lacking = {pair: [name for name in names if again or name not in known[pair]] for pair in pairs}
-    failed, audited = [], {}
+    lacking = {
+        pair: [name for name in names if again or "failed" in known[pair].get(name, {"failed": ""})] for pair in pairs
+    }
+    failed: list[str] = []
+    audited = {}
     with phases(sum(len(todo) + bool(todo) for todo in lacking.values())) as started:
         loaded: tuple[str, Any] = ("", None)
         for (name, method), todo in lacking.items():
@@ -151,6 +160,8 @@ def _audit_cells(
                     failed.append(f"{name}, {method}: {message(error)}")
                     continue
                 write_audits(audit_file(out, name, method), content)
+                broken = [f"{key} ({content[key]['failed']})" for key in todo if "failed" in content[key]]
+                failed += [f"{name}, {method}: {', '.join(broken)}"] if broken else []
             else:
                 content = known[name, method]
             done = "" if todo else ", done before"
@@ -178,7 +189,8 @@ def _one_cell(
     training: dict[str, Any],
     started: Callable[..., None],
 ) -> dict[str, Any]:
-    from jointset.audits.collect import AUDITS, about, audit_cell
+    from jointset.audits.catalogue import AUDITS
+    from jointset.audits.collect import about, audit_cell
 
     def told(what: str) -> None:
         started(f"{cell.name}, {method}: {what}")
@@ -210,17 +222,21 @@ def _told(value: Any) -> Any:
 
 
 def show_audits(found: dict[str, Any], title: str) -> None:
-    """A table on stdout: audit, its number, the paper's, and the verdict."""
+    """A table on stdout, audit, its number, the paper's where it prints one, and the verdict; then the light."""
     from rich.console import Console
     from rich.table import Table
 
+    from jointset.audits.light import overall
     from jointset.audits.page import headline
 
     table = Table(title=title, title_justify="left", title_style="bold")
-    for column in ("audit", "value", "paper"):
+    numbers = ("value", "paper") if any(headline(record.get("paper")) for record in found.values()) else ("value",)
+    for column in ("audit", *numbers):
         table.add_column(column, justify="left" if column == "audit" else "right", no_wrap=True)
     table.add_column("verdict", overflow="fold")
     for name, record in found.items():
-        verdict = record.get("verdict") or f"skipped: {record.get('skipped', 'no verdict')}"
-        table.add_row(name, headline(record.get("value")), headline(record.get("paper")), verdict)
+        reason = next((f"{key}: {record[key]}" for key in ("skipped", "failed") if key in record), "no verdict")
+        table.add_row(name, *(headline(record.get(key)) for key in numbers), record.get("verdict") or reason)
     Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else WIDTH).print(table)
+    light = overall(found)
+    typer.echo(f"{light['light'].upper()}: {light['verdict']}.")

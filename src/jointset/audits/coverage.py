@@ -1,0 +1,46 @@
+"""Audits of what was seen: the share of rows inside their set, held against what was promised."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jointset.audits.records import Record, curve
+from jointset.audits.subject import Skip, Subject
+from jointset.contracts import Array
+from jointset.errors import some
+from jointset.promise import promise_of
+
+WINDOW = 200  # rows of the moving share, at most a fifth of them all
+DRAWN = 200  # points of its curve
+
+
+def coverage(subject: Subject) -> Record:
+    """Share of the rows after calibration inside their set, over all and in a moving window."""
+    run = subject.run
+    promise = promise_of(subject.predictor, run)
+    if promise is None:
+        raise Skip("no row has a reading")
+    dead = subject.silent(slice(subject.calibrating, None))
+    window, share = _moving(run.inside[~np.isnan(run.score)])
+    drawn = np.unique(np.linspace(0, len(share) - 1, DRAWN).round().astype(int))
+    label = f"share inside of the last {window} rows (dashed: target)"
+    left = f"; no reading at all: {some(dead)}" if dead else ""
+    return {
+        "value": promise.seen,
+        "target": promise.target,
+        "steps": promise.steps,
+        "band": [promise.low, promise.high],
+        "word": promise.word,
+        "dead": dead,
+        "worst_window": float(share.min()),
+        "window": window,
+        "curve": {**curve(drawn + window, share[drawn], label), "xlabel": "row", "target": promise.target},
+        "verdict": promise.sentence + left,
+    }
+
+
+def _moving(inside: Array) -> tuple[int, Array]:
+    """Window, and the share inside of every one."""
+    window = max(1, min(WINDOW, len(inside) // 5))
+    hits = np.concatenate([[0], np.cumsum(inside)])
+    return window, (hits[window:] - hits[:-window]) / window

@@ -1,0 +1,67 @@
+"""What was promised held against what was seen: the share of rows inside their set, and the band it should lie in."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from jointset.audits.theory_coverage import bernstein_interval
+from jointset.errors import InputError
+from jointset.runs import Run
+
+DELTA = 0.1  # the band holds with probability 1 - DELTA while the regime of the calibration lasts
+FAR = 0.15  # a share this far under the target, and under the band, is no accident of the block
+
+
+class Promise(NamedTuple):
+    """Target and share of a block of rows, and the band that chance explains."""
+
+    target: float
+    seen: float
+    steps: int  # rows with a reading
+    low: float
+    high: float
+
+    @property
+    def word(self) -> str:
+        """`kept`, `wide` (above the band), `short` (under it) or `far` (under it and 15 points under the target)."""
+        if self.seen > self.high:
+            return "wide"
+        if not self.seen < self.low:
+            return "kept"
+        return "far" if self.seen <= self.target - FAR else "short"
+
+    @property
+    def sentence(self) -> str:
+        """What was seen beside what was to be expected.
+
+        >>> Promise(0.9, 0.8, 400, 0.853, 0.947).sentence
+        'only 80.0 % of the 400 rows were inside (target 90 %; chance explains 85 to 95 %)'
+        """
+        band = f"target {100 * self.target:g} %; chance explains {100 * self.low:.0f} to {100 * self.high:.0f} %"
+        told = f"{100 * self.seen:.1f} % of the {self.steps:,} rows were inside ({band})"
+        return {"short": "only ", "far": "only "}.get(self.word, "") + told
+
+
+def promised(alpha: float, effective_size: float, tau: float, steps: int) -> tuple[float, float]:
+    """Band of the share inside among so many rows, hits of which are worth one in tau (Bernstein form, 90 %).
+
+    >>> [round(end, 2) for end in promised(0.1, 400.0, 1.0, 400)]
+    [0.84, 0.96]
+    """
+    return bernstein_interval(alpha, effective_size, DELTA, test_size=max(steps, 1) / tau)
+
+
+def promise_of(predictor: Any, run: Run) -> Promise | None:
+    """The promise of a calibrated predictor and what a run made of it; None where no row had a reading.
+
+    A method without a verdict on itself counts its calibration scores and the rows as independent.
+    """
+    steps = int((run.score == run.score).sum())
+    if not steps:
+        return None
+    try:
+        trust = predictor.trust()
+        size, tau = trust.effective_size, trust.tau_int
+    except InputError:
+        size, tau = float(predictor.n_calibration), 1.0
+    return Promise(1.0 - predictor.alpha, run.joint, steps, *promised(predictor.alpha, size, tau, steps))
