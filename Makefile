@@ -21,7 +21,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 bench: $(READY)
-	for script in imports lowrank kalman aci reading stream rows published gnf bench; do $(BIN)/python benchmarks/$$script.py; done
+	for script in imports lowrank kalman aci reading saving stream rows published gnf bench; do $(BIN)/python benchmarks/$$script.py; done
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -275,7 +275,7 @@ BAD_PLACES = {
 
 def damage(name: str, change: Callable[[bytes], bytes | None]) -> Callable[[], None]:
     def write() -> None:
-        path = Path("model") / name
+        (path,) = Path("model").glob(name)
         new = change(path.read_bytes())
         path.unlink() if new is None else path.write_bytes(new)
 
@@ -291,11 +291,11 @@ BAD_MODELS = {
     "no model": (NOTHING, ["predict", "nowhere"], r"nowhere is not a model folder"),
     "a file": (NOTHING, ["predict", "later.csv"], r"later\.csv is not a model folder"),
     "json missing": (damage("model.json", lambda b: None), PREDICT, r"damaged: model\.json is missing"),
-    "arrays missing": (damage("arrays.safetensors", lambda b: None), PREDICT, r"arrays\.safetensors is missing"),
+    "arrays missing": (damage("arrays-*", lambda b: None), PREDICT, r"arrays-\w+\.safetensors is missing"),
     "json cut short": (damage("model.json", lambda b: b[:200]), PREDICT, r"model\.json cannot be read"),
     "json of another kind": (damage("model.json", lambda b: b"[1, 2]"), PREDICT, r"model\.json cannot be read"),
-    "arrays cut short": (damage("arrays.safetensors", lambda b: b[:-40]), PREDICT, r"arrays\.safetensors was cut"),
-    "arrays empty": (damage("arrays.safetensors", lambda b: b""), PREDICT, r"arrays\.safetensors was cut short"),
+    "arrays cut short": (damage("arrays-*", lambda b: b[:-40]), PREDICT, r"arrays-\w+\.safetensors was cut"),
+    "arrays empty": (damage("arrays-*", lambda b: b""), PREDICT, r"arrays-\w+\.safetensors was cut short"),
     "newer": (damage("model.json", newer), PREDICT, r"saved by jointset 9\.0 in format 99.*upgrade"),
     "cut short, in a stream": (damage("model.json", lambda b: b[:200]), ["stream", "model"], r"cannot be read"),
     "sensor missing": (

@@ -272,7 +272,7 @@ def test_failed_write_leaves_the_old_file_and_no_trace(tmp_path, monkeypatch):
         raise OSError("no space left on device")
 
     monkeypatch.setattr(np, "savez", disk_full)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(InputError, match="no space"):
         make(seed=1).to_npz(path)
     assert Panel.read(path) == make()
     assert [file.name for file in tmp_path.iterdir()] == ["panel.npz"]

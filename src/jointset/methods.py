@@ -6,7 +6,6 @@ a radius that adapts. `jointset.baselines.catalogue` lists them all.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from jointset.baselines.rows import ROWS, Name, parse, row
 from jointset.calibration import calibration as rule_named
 from jointset.errors import require, require_known
 from jointset.filters import GNF, GraphLGSSM
+from jointset.folders import read_folder
 from jointset.labels import aligned
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor
@@ -130,26 +130,16 @@ def load_predictor(path: str | Path) -> Any:
     from jointset.baselines.row_predictor import ComponentPredictor, RowPredictor
     from jointset.baselines.shared_level import SharedLevel
 
-    rule = _stored_rule(path)
+    stored = read_folder(path)
+    rule = stored.part_class("rule")
+    own = stored.part_class("rule", "own") if rule == "WrappedRule" else rule
     for method, (_, name) in PUBLISHED.items():
-        if rule == name:
-            return _published(method).load(path)
-    predictor = JointPredictor.load(path)
-    if isinstance(predictor.calibration, SharedLevel):
-        return ComponentPredictor.load(path)
-    return RowPredictor.load(path) if isinstance(predictor.filter, ResidualFilter) else predictor
-
-
-def _stored_rule(path: str | Path) -> str | None:
-    """Class of the own rule in a model folder of a published method, None for all others."""
-    try:
-        parts = json.loads((Path(path) / "model.json").read_text())["parts"]
-        if "rule" not in parts:
-            return None
-        rule = parts["rule"]
-        return rule["fields"]["own"]["class"] if rule["class"] == "WrappedRule" else rule["class"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None  # loading will say what is wrong
+        if own == name:
+            return _published(method).restored(stored)
+    found = stored.parts(("filter", "calibration"))
+    if isinstance(found["calibration"], SharedLevel):
+        return ComponentPredictor.restored(stored)
+    return (RowPredictor if isinstance(found["filter"], ResidualFilter) else JointPredictor).restored(stored)
 
 
 def three_blocks(panel: Panel, train: float = 0.7, test: float = 0.1) -> tuple[Panel, Panel, Panel]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jointset import graph as graphs
+from jointset.atomic import whole_file
 from jointset.errors import InputError, require, some
 from jointset.panel_checks import check_shape, numbers, read_only, sensor_index, sensor_names, shaped, stamps
 from jointset.times import Time, epoch_seconds, iso
@@ -209,13 +209,8 @@ class Panel:
         arrays["sensors"] = np.array(self.sensors, dtype=str)
         if self.directed:
             arrays["directed"] = np.array(True)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        try:
-            with unfinished.open("wb") as file:
-                np.savez(file, **arrays)  # type: ignore[arg-type]
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with whole_file(path) as unfinished, unfinished.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
         return path
 
     def describe(self) -> str:

@@ -14,6 +14,7 @@ from jointset.calibration import Split, minimum_scores
 from jointset.calibration.quantiles import score_quantile
 from jointset.contracts import Array
 from jointset.errors import InputError, require
+from jointset.folders import Stored, read_folder, save_folder
 from jointset.labels import panel_of, reading_of
 from jointset.laws import concatenate
 from jointset.panel import Panel
@@ -22,7 +23,6 @@ from jointset.runs import Outcome as Outcome
 from jointset.runs import Run as Run
 from jointset.runs import columns_of
 from jointset.scores import Mahalanobis
-from jointset.storage import load_folder, save_folder
 from jointset.trust import Trust, Watch, start_watch
 
 BLOCK = 16_000_000  # numbers a block of covariances may hold when a filter emits a new one at every step
@@ -287,13 +287,18 @@ class JointPredictor:
         return copy.copy(self)  # every part is an immutable value
 
     def save(self, path: str | Path) -> None:
-        """Write a model folder: `model.json` and `arrays.safetensors`."""
+        """Write a model folder, or replace the model of one; whoever loads it meanwhile gets the old or the new."""
         save_folder(path, {name: getattr(self, name) for name in STORED})
 
     @classmethod
     def load(cls, path: str | Path) -> JointPredictor:
         """Read a model folder; the predictor goes on exactly where it was saved."""
-        parts = load_folder(path, STORED)
+        return cls.restored(read_folder(path))
+
+    @classmethod
+    def restored(cls, stored: Stored) -> JointPredictor:
+        """The predictor in a model folder that was read."""
+        parts = stored.parts(STORED)
         predictor = cls(parts["filter"])
         for name in STORED:
             setattr(predictor, name, parts[name])

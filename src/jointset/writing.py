@@ -1,4 +1,4 @@
-"""Panels, graphs and results to files: written to a temporary name and renamed, so a file is whole or not there."""
+"""Panels, graphs and results to files, whole or not there."""
 
 from __future__ import annotations
 
@@ -6,44 +6,23 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointset.errors import InputError, require
+from jointset.atomic import whole_file as whole_file
+from jointset.atomic import writing_to as writing_to
+from jointset.errors import require
+from jointset.folders import model_place
 from jointset.panel import Panel
 from jointset.predictor import Run
-from jointset.storage import model_place
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ISO_SECONDS = "%Y-%m-%dT%H:%M:%SZ"
 TABLES = (".csv", ".json", ".parquet")
-
-
-@contextmanager
-def whole_file(path: str | Path) -> Iterator[Path]:
-    """A temporary name to write to; it becomes `path` when the block ends well and disappears when it does not."""
-    path = Path(path)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with writing_to(path):
-        try:
-            yield unfinished
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
-
-
-@contextmanager
-def writing_to(path: str | Path) -> Iterator[None]:
-    """Make InputErrors of failed writes."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"cannot write {path} ({error.strerror or error}): choose a place you can write to") from None
 
 
 def new_folder(path: str | Path) -> Path:
@@ -60,7 +39,7 @@ def new_folder(path: str | Path) -> Path:
 def model_folder(path: str | Path) -> Path:
     """The folder of a model to be saved, refused at once when something else is there or nothing can be written."""
     folder = model_place(path)
-    new_folder(folder.parent)
+    new_folder(folder if folder.is_dir() else folder.parent)
     return folder
 
 
@@ -77,8 +56,7 @@ def write_panel(panel: Panel, path: str | Path) -> None:
     """Write .npz (everything) or .csv (wide, ISO UTC times; the graph goes to a file of its own)."""
     path = output_file(path, (".npz", ".csv"))
     if path.suffix.lower() == ".npz":
-        with writing_to(path):
-            panel.to_npz(path)
+        panel.to_npz(path)
         return
     with whole_file(path) as unfinished:
         panel.to_pandas().to_csv(unfinished, index=panel.timestamps is not None, date_format=ISO_SECONDS)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jointset.atomic import whole_file
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 
@@ -16,11 +16,9 @@ from jointset.errors import InputError, require
 def write_checkpoint(path: Path, arrays: dict[str, Array], identity: str) -> None:
     """Write whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
     named: dict[str, Any] = {**arrays, "identity": np.array(identity)}
-    with fresh.open("wb") as file:
+    with whole_file(path) as unfinished, unfinished.open("wb") as file:
         np.savez(file, **named)
-    fresh.replace(path)
 
 
 def read_checkpoint(path: Path, identity: str) -> dict[str, Array]:

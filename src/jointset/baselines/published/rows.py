@@ -27,11 +27,11 @@ import numpy as np
 from jointset.baselines.published.wrapped import WrappedRule, rewrapped
 from jointset.contracts import Array
 from jointset.errors import InputError, require
+from jointset.folders import Stored, read_folder, save_folder
 from jointset.labels import panel_of, reading_of
 from jointset.panel import Panel
 from jointset.predictor import Outcome, Run
 from jointset.regions import named
-from jointset.storage import load_folder, save_folder
 from jointset.trust import Trust
 
 
@@ -237,8 +237,13 @@ class PublishedRow:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a model folder; the row goes on exactly where it was saved."""
+        return cls.restored(read_folder(path))
+
+    @classmethod
+    def restored(cls, stored: Stored) -> Self:
+        """The row in a model folder that was read."""
         row = cls.__new__(cls)
-        for name, value in load_folder(path, STORED).items():
+        for name, value in stored.parts(STORED).items():
             setattr(row, name, value)
         row._pending = None
         return row
