@@ -181,7 +181,7 @@ def fit(
     from jointset.filters import GNF
     from jointset.methods import predictor_for, three_blocks
     from jointset.panel import Panel
-    from jointset.writing import model_folder, writing_to
+    from jointset.writing import model_folder
 
     training: dict[str, Any] = {"seed": seed, "device": device, "steps": steps}
     predictor = predictor_for(
@@ -220,8 +220,7 @@ def fit(
             predictor.calibrate(calibrating)
         started("testing")
         run = predictor.run(test, regions=False) if len(test) else None
-    with writing_to(out):
-        predictor.save(out)
+    predictor.save(out)
     typer.echo(f"{panel}: {data.describe()}")
     if data.adjacency is None:
         typer.echo("No graph: sensors are not mixed with their neighbours.")
@@ -255,7 +254,7 @@ def predict(
     """Show the set for the next reading, or run through the rows of a file."""
     from jointset.methods import load_predictor, matched
     from jointset.panel import Panel
-    from jointset.writing import TABLES, output_file, write_run, writing_to
+    from jointset.writing import TABLES, output_file, write_run
 
     predictor = load_predictor(model)
     if panel is None:
@@ -276,8 +275,7 @@ def predict(
     if out is not None:
         write_run(run, out)
     if save:
-        with writing_to(model):
-            predictor.save(model)
+        predictor.save(model)
     if as_json:
         show_json(run.summary())
     else:
@@ -292,6 +290,7 @@ def predict(
 def stream(
     model: Model,
     save: Annotated[bool, typer.Option("--save", help="Save the model at the end of input or on Ctrl-C.")] = False,
+    save_every: Annotated[int | None, typer.Option(help="Save it after every so many good rows too.")] = None,
     format: Annotated[str, typer.Option(help="Input: auto, csv or json.")] = "auto",
     time_column: TimeColumn = None,
     top: Annotated[int, typer.Option(help="Sensors to name that contribute most to the score.")] = 3,
@@ -303,10 +302,11 @@ def stream(
     one announced before the row was read. A bad row gets a line with an error and changes nothing.
     """
     from jointset.methods import load_predictor
+    from jointset.saving import RegularSaves
     from jointset.streaming import Stream
-    from jointset.writing import writing_to
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C
+    saves = None if save_every is None else RegularSaves(model, save_every, note)
     predictor = load_predictor(model)
     live = Stream(predictor, format=format, time_column=time_column, top=top, trust=trust, notice=note)
     lines = (line.decode("utf-8", errors="replace") for line in typer.get_binary_stream("stdin"))
@@ -314,12 +314,14 @@ def stream(
         try:
             for answer in live.answers(lines):
                 typer.echo(json.dumps(answer, allow_nan=False))
+                if saves is not None and "error" not in answer:
+                    saves.saw(live.predictor)
         finally:
             time.sleep(0)  # a Ctrl-C that came together with the end of input is raised here, not while saving
     finally:
-        if save and live.predictor is not predictor:
-            with writing_to(model):
-                live.predictor.save(model)
+        known = predictor if saves is None or saves.saved is None else saves.saved
+        if (save or saves is not None) and live.predictor is not known:
+            live.predictor.save(model)
         if live.scored:
             share = f"{100 * live.inside / live.scored:.1f} % inside (target {100 * (1 - predictor.alpha):g} %)"
             note(f"{live.rows} rows, {live.bad} bad, {share}")
