@@ -1,18 +1,31 @@
 """A live verdict on a calibrated predictor: what its calibration is worth, the coverage to expect, signs of drift.
 
-Drift is watched by a two-sided CUSUM on conformal ranks. A score of rank r among the m calibration scores has
-u = r / m - 1/2; under the calibration regime u has mean 0 and, summed over time, variance tau / 12 a step, tau the
-integrated time of the calibration ranks. With an allowance c,
+The band speaks of what an operator will count: the share of hits among the next n readings. Calibration and these
+readings both err, and hits that repeat each other err more: with m calibration scores, c the share of hits among them
+and tau the integrated time of those hits, that share lies with confidence 90 % within
 
-    S_t = max(0, S_{t-1} + u_t - c),    the same for -u_t,
+    c -+ (w sqrt(1 + m / n) + 1 / (2 n)),    w = 1.64 sqrt(c (1 - c) tau / m),
+
+w the half-width for the long run, 1 / (2 n) half a reading, as shares move by whole ones. tau enters with one standard
+error added, here and below.
+
+Two detectors watch. The first counts hits: the last 200 readings (n of them, h hits) are an alarm while they lack too
+many, c n - h >= 200 d, where d is 2.5 half-widths of the band of 200 readings, at most 0.15. The bound holds whatever
+tau: coverage 15 points too low over 200 readings is always an alarm, and the alarm is over once coverage is back.
+
+The second sees all scores grow or shrink, those inside too: a two-sided CUSUM on conformal ranks. A score of rank r
+among the m calibration scores has u = r / m - 1/2; under the calibration regime u has mean 0 and, summed over time,
+variance tau / 12 a step, tau the integrated time of the calibration ranks. With an allowance a,
+
+    S_t = max(0, S_{t-1} + u_t - a),    the same for -u_t,
 
 and drift is announced while one of them is above a limit h. The allowance is 0.05 plus two standard errors
 sqrt(tau / (12 m)) of the calibration itself, so that a block that happens to be off does not count as drift; with
 k = 0.05 + one standard error, the limit h = tau / (24 k) log(48 H k^2 / (tau p)) makes a random walk of that variance
-alarm with probability about p = 0.01 within H = 1,000 steps. tau enters with one standard error added. Dependent scores
-thus get a higher limit, where a test that takes scores for exchangeable would alarm on the dependence alone.
+alarm with probability about p = 0.01 within H = 1,000 steps. Dependent scores thus get a higher limit, where a test
+that takes scores for exchangeable would alarm on the dependence alone.
 
-Ranks are counted in whole numbers: stepping and whole panels give the same state to the last bit.
+Ranks and hits are counted in whole numbers: stepping and whole panels give the same state to the last bit.
 """
 
 from __future__ import annotations
@@ -23,31 +36,56 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.audits.dependence import LAGS, IntegratedTime, integrated_time
-from jointset.audits.theory_coverage import bernstein_interval
 from jointset.contracts import Array
 from jointset.storage import storable
 
-DELTA = 0.1  # the band holds with probability 1 - DELTA
+CONFIDENT = 1.645  # standard errors either side of the band: confidence 90 %
 ALLOWANCE = 0.05  # shift of the mean rank that never counts as drift
-HORIZON = 1_000  # steps within which a false alarm has probability about FALSE_ALARM
+HORIZON = 1_000  # readings the band speaks of; a false alarm within them has probability about FALSE_ALARM
 FALSE_ALARM = 0.01
 RECENT = 200  # steps behind `recent_coverage`
+FAR = 2.5  # so many half-widths of the band of RECENT readings too low is an alarm,
+TOO_LOW = 0.15  # and so is a coverage lower by this, however wide the band
 CAP = 2  # the CUSUM stops at so many limits, so that an alarm ends soon after the drift does
 
 
 class Trust(NamedTuple):
-    """What to think of the next set. Shares are of steps; `band` and `verdict` hold with confidence 90 %."""
+    """What to think of the next set. Shares are of steps; `band`, `band_over` and `verdict` have confidence 90 %."""
 
     n_calibration: int
     tau_int: float  # integrated autocorrelation time of the hits of calibration, at least 1
     effective_size: float  # n_calibration / tau_int
     coverage: float  # expected, from the calibration block
-    band: tuple[float, float]  # long-run coverage of this calibration while its regime lasts (Bernstein form)
+    half_width: float  # of the band of coverage in the long run, while the regime of calibration lasts
+    band: tuple[float, float]  # of the share inside among the next 1,000 readings: band_over(1000)
     drift: float  # CUSUM over its limit: 1 or more is an alarm; negative where scores have become smaller
-    drift_alarm: bool
+    drift_alarm: bool  # of the scores, or of coverage
     recent_coverage: float  # of the last 200 readings since calibration, NaN before the first
+    coverage_alarm: bool  # far too few of them were inside
     infinite_share: float  # of steps whose radius was infinite or had to be clipped
     verdict: str
+
+    def band_over(self, steps: float) -> tuple[float, float]:
+        """Where the share inside of so many readings lies with confidence 90 % if nothing changes; inf: the long run.
+
+        Held against the coverage of a test block of that length, it says whether the block is like the calibration.
+        """
+        return band_over(steps, self.coverage, self.half_width, self.n_calibration)
+
+
+def band_over(steps: float, coverage: float, half_width: float, m: int) -> tuple[float, float]:
+    """Band of the share inside among so many readings, from the half-width in the long run and m scores.
+
+    >>> [round(end, 3) for end in (*band_over(math.inf, 0.9, 0.02, 800), *band_over(800, 0.9, 0.02, 800))]
+    [0.88, 0.92, 0.871, 0.929]
+    """
+    half = half_over(steps, half_width, m)
+    return max(coverage - half, 0.0), min(coverage + half, 1.0)
+
+
+def half_over(steps: float, half_width: float, m: int) -> float:
+    """Half-width of that band before it is cut at 0 and 1."""
+    return half_width * math.sqrt(1.0 + m / steps) + 0.5 / steps
 
 
 @storable
@@ -57,9 +95,14 @@ class Reference(NamedTuple):
     scores: Array  # (m,) ascending
     tau_int: float
     coverage: float
-    half_width: float  # of the band
+    half_width: float  # of the band in the long run
     slack: int  # allowance and limit of the CUSUM in such ranks
     limit: int
+
+    def too_few(self, count: int) -> int:
+        """So many hits or fewer among the last `count` readings, RECENT at most, are an alarm."""
+        far = min(FAR * half_over(RECENT, self.half_width, len(self.scores)), TOO_LOW)
+        return math.floor(self.coverage * count - far * RECENT)
 
 
 @storable
@@ -98,22 +141,24 @@ class Watch(NamedTuple):
 
     def trust(self, infinite_share: float) -> Trust:
         """The verdict now."""
-        reference, m = self.reference, len(self.reference.scores)
+        reference, m, count = self.reference, len(self.reference.scores), min(self.steps, RECENT)
         drift = (self.high if self.high >= self.low else -self.low) / reference.limit
-        middle, half, count = reference.coverage, reference.half_width, min(self.steps, RECENT)
-        recent = self.recent.bit_count() / count if count else math.nan
-        return Trust(
-            m,
-            reference.tau_int,
-            m / reference.tau_int,
-            middle,
-            (max(middle - half, 0.0), min(middle + half, 1.0)),
-            drift,
-            abs(drift) >= 1.0,
-            recent,
-            infinite_share,
-            _sentence(reference, drift, recent, count, infinite_share),
+        hits, too_few = self.recent.bit_count(), reference.too_few(count)
+        found = Trust(
+            n_calibration=m,
+            tau_int=reference.tau_int,
+            effective_size=m / reference.tau_int,
+            coverage=reference.coverage,
+            half_width=reference.half_width,
+            band=band_over(HORIZON, reference.coverage, reference.half_width, m),
+            drift=drift,
+            drift_alarm=abs(drift) >= 1.0 or hits <= too_few,
+            recent_coverage=hits / count if count else math.nan,
+            coverage_alarm=hits <= too_few,
+            infinite_share=infinite_share,
+            verdict="",
         )
+        return found._replace(verdict=_sentence(found, hits, count, too_few))
 
 
 _MASK = (1 << RECENT) - 1
@@ -125,18 +170,21 @@ def start_watch(scores: Array, radius: float) -> Watch:
     tau_int is the larger of two estimates, over 30 lags and over a window chosen from the series, as in the audits.
 
     >>> scores = np.random.default_rng(0).random(1000)
-    >>> start_watch(scores, 0.9).trust(0.0).verdict
-    'calibration of 1,000 steps is worth about 642 independent ones; expect coverage 0.90 ± 0.03; no drift'
+    >>> start_watch(scores, 0.9).trust(0.0).verdict.split("; ")
+    ['calibration of 1,000 steps is worth about 642 independent ones',
+     'expect coverage 0.90 (0.87 to 0.94 over 1,000 steps)']
     """
     m = len(scores)
     hits = scores <= radius
-    tau_int = max(_at_least_one(integrated_time(hits.astype(float), lags).tau) for lags in (None, LAGS))
+    times = [integrated_time(hits.astype(float), lags) for lags in (None, LAGS)]
+    tau_int = max(_at_least_one(time.tau) for time in times)
+    tau = max(_at_least_one(time.tau + time.standard_error) for time in times)
     coverage = float(hits.sum()) / (m + 1)
-    low, high = bernstein_interval(min(1.0 - coverage, m / (m + 1)), m / tau_int, DELTA, clip=False)
+    half_width = CONFIDENT * math.sqrt(coverage * (1.0 - coverage) * tau / m)
     ordered = np.sort(scores)
     slack, limit = cusum_design(integrated_time(_ranks(ordered, scores).astype(float)), m)
     whole = math.ceil(slack * 2 * m), math.ceil(limit * 2 * m)
-    return Watch(Reference(ordered, tau_int, coverage, (high - low) / 2, *whole))
+    return Watch(Reference(ordered, tau_int, coverage, half_width, *whole))
 
 
 def cusum_design(time: IntegratedTime, m: int) -> tuple[float, float]:
@@ -162,15 +210,28 @@ def _ranks(ordered: Array, scores: Array | float) -> Any:
     return ordered.searchsorted(scores) + ordered.searchsorted(scores, side="right")
 
 
-def _sentence(reference: Reference, drift: float, recent: float, count: int, infinite_share: float) -> str:
-    m, expected = len(reference.scores), f"coverage {reference.coverage:.2f} ± {reference.half_width:.2f}"
-    worth = f"calibration of {m:,} steps is worth about {m / reference.tau_int:,.0f} independent ones"
-    inside = f"{100 * recent:.0f} % of the last {count} readings were inside"
-    if drift >= 1.0:
-        now = f"drift: scores have grown since, so {expected} is no longer to be expected; {inside}"
-    elif drift <= -1.0:
-        now = f"drift: scores have shrunk since, so the sets are larger than they need to be; {inside}"
-    else:
-        now = f"expect {expected}; no drift"
-    limited = f"; the radius was infinite or clipped at {100 * infinite_share:.1f} % of the steps"
-    return f"{worth}; {now}{limited if infinite_share else ''}"
+def _sentence(found: Trust, hits: int, count: int, too_few: int) -> str:
+    """What the calibration is worth, what it makes one expect, and how the last `count` readings compare with that."""
+    low, high = found.band
+    expected = f"coverage {found.coverage:.2f} ({low:.2f} to {high:.2f} over {HORIZON:,} steps)"
+    seen = f"{hits} of the last {count} readings were inside"
+    fewest = max(math.ceil(found.band_over(count)[0] * count), too_few + 1) if count else 0
+    few = hits < fewest
+    m, size = found.n_calibration, found.effective_size
+    parts = [f"calibration of {m:,} steps is worth about {size:,.0f} independent ones"]
+    if not found.drift_alarm:
+        parts.append(f"expect {expected}")
+    if few:
+        grade = "too few inside" if found.drift_alarm else "too few inside, though not yet an alarm"
+        parts.append(f"{grade}: {seen}, where at least {fewest} were to be expected")
+    if found.drift >= 1.0:
+        parts.append(f"drift: scores have grown since, so {expected} is no longer to be expected")
+    elif found.drift <= -1.0:
+        larger = "" if few else ", so the sets are larger than they need to be"
+        parts.append(f"drift: most scores have shrunk since{larger}")
+    if count and not few:
+        chance = ", which is little but may be chance" if found.recent_coverage < low else ""
+        parts.append(f"{'' if found.drift_alarm or chance else 'no drift: '}{seen}{chance}")
+    if found.infinite_share:
+        parts.append(f"the radius was infinite or clipped at {100 * found.infinite_share:.1f} % of the steps")
+    return "; ".join(parts)

@@ -1,0 +1,124 @@
+"""The verdicts of `trust()` held against what came: how often coverage lay in the band, and when the alarm was on.
+
+    python benchmarks/trust.py --runs 500 --seeds 20              # simulated networks, tracks A to E
+    python benchmarks/trust.py --runs 0 --cells aqi-12,jena-20    # cells with changes of their own
+
+Stationary tracks A to C: share of runs whose coverage of the 800 test steps lies in the band of so many (stated: 0.90),
+mean half-width of that band, share of runs with an alarm of either kind. Elsewhere: steps whose last 200 had a coverage
+of 0.75 or less, the longest stretch of them without an alarm, steps with an alarm, and the first of these (median over
+seeds). `static` has its shape from validation rows on tracks A to E, else from the calibration rows (plug-in).
+"""
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+
+from jointset.baselines.rows import fitted_row
+from jointset.datasets.cells import cell
+from jointset.trust import RECENT
+
+TRACKS = {"kalman": None, "kalman-tuned": None, "static": "validation", "ewma": None}  # method: block of its shape
+CELLS = dict.fromkeys(("kalman", "kalman-tuned", "static", "time-of-day", "ewma"))
+LOW = 0.75
+
+
+def followed(predictor, test) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Alarm of the scores and of coverage after every test step (T,), and whether its reading was inside (T,)."""
+    watch, run = predictor.watch, predictor.run(test, regions=False)
+    on = np.zeros((2, len(run.score)), bool)
+    for t, (score, hit) in enumerate(zip(run.score.tolist(), run.inside.tolist(), strict=True)):
+        watch = watch.update(score, hit)
+        trust = watch.trust(0.0)
+        on[:, t] = abs(trust.drift) >= 1.0, trust.coverage_alarm
+    return *on, run.inside
+
+
+def rolling(inside: np.ndarray) -> np.ndarray:
+    """Coverage of the last 200 steps (T,), NaN before there are so many."""
+    total = np.cumsum(np.concatenate([[0], inside]))
+    return np.concatenate([np.full(RECENT - 1, np.nan), (total[RECENT:] - total[:-RECENT]) / RECENT])
+
+
+def longest_stretch(true: np.ndarray) -> int:
+    """Most entries in a row that are true.
+
+    >>> longest_stretch(np.array([True, False, True, True]))
+    2
+    """
+    ends = np.flatnonzero(~np.concatenate([[False], true, [False]]))
+    return int(np.diff(ends).max()) - 1
+
+
+def stationary(track: str, sensors: int, runs: int) -> None:
+    """One line a method: shares over many networks of a stationary track."""
+    found: dict[str, list] = {method: [] for method in TRACKS}
+    for seed in range(runs):
+        place = cell(f"grssf-{track}-{sensors}", seed=seed)
+        for method, pilot in TRACKS.items():
+            predictor = fitted_row(method, place, pilot=pilot)
+            drift, few, inside = followed(predictor, place.test)
+            low, high = predictor.trust().band_over(len(inside))
+            joint = inside.mean()
+            found[method].append((joint, low <= joint <= high, (high - low) / 2, drift.any(), few.any()))
+    for method, rows in found.items():
+        joint, held, half, drift, few = np.mean(rows, axis=0)
+        either = np.mean([a or b for *_, a, b in rows])
+        line(track.upper(), method, runs, *(f"{x:.3f}" for x in (joint, held, half, either, drift, few)))
+
+
+def changing(name: str, methods: dict[str, str | None], seeds: int) -> None:
+    """One line a method: how the alarm follows coverage; the longest stretch is the longest over seeds."""
+    for method, pilot in methods.items():
+        rows = []
+        for seed in range(seeds):
+            place = cell(name, seed=seed)
+            drift, few, inside = followed(fitted_row(method, place, pilot=pilot), place.test)
+            on, bad = drift | few, rolling(inside) <= LOW
+            first = int(on.argmax()) if on.any() else np.nan
+            rows.append((inside.mean(), bad.sum(), longest_stretch(bad & ~on), on.sum(), first))
+        joint, bad_steps, _, alarmed, _ = np.mean(rows, axis=0)
+        firsts = [row[-1] for row in rows if row[-1] == row[-1]]
+        first = f"{np.median(firsts):.0f}" if firsts else "never"
+        line(name, method, seeds, f"{joint:.3f}", f"{bad_steps:.0f}", max(r[2] for r in rows), f"{alarmed:.0f}", first)
+
+
+def line(*entries) -> None:
+    """A row of a table in Markdown."""
+    print("| " + " | ".join(str(entry) for entry in entries) + " |", flush=True)
+
+
+def head(*entries: str) -> None:
+    """First two rows of such a table."""
+    print()
+    line(*entries)
+    print("|" + "---|" * len(entries))
+
+
+def main() -> None:
+    """All that was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=500, help="networks of each stationary track; 0: no networks")
+    parser.add_argument("--sensors", type=int, default=30)
+    parser.add_argument("--seeds", type=int, default=20, help="networks of each track with a change")
+    parser.add_argument("--cells", default="", help="cells with changes, separated by commas")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    begin = time.perf_counter()
+    if options.runs:
+        head("track", "method", "runs", "coverage", "in the band", "half-width", "alarms", "of scores", "of coverage")
+        for track in "abc":
+            stationary(track, options.sensors, options.runs)
+    head("cell", "method", "runs", "coverage", "steps too low", "longest without alarm", "steps with alarm", "first")
+    if options.runs:
+        for track in "de":
+            changing(f"grssf-{track}-{options.sensors}", TRACKS, options.seeds)
+        changing("grssf-a-120", {"static": "calibration"}, options.seeds)
+    for name in filter(None, options.cells.split(",")):
+        changing(name, CELLS, 1)
+    print(f"\n{time.perf_counter() - begin:.0f} seconds")
+
+
+if __name__ == "__main__":
+    main()
