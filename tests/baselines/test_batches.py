@@ -55,7 +55,7 @@ def test_rows_without_a_seed_are_run_once_for_all():
 
 
 def test_another_method_in_one_pass_is_refused():
-    with pytest.raises(InputError, match="must share method and geometry"):
+    with pytest.raises(InputError, match="must share their method"):
         next(run_rows(["static", "ewma"], cell("grssf-a-30")))
 
 

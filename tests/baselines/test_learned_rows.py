@@ -40,6 +40,20 @@ def test_boxes_of_a_learned_row(ett):
     assert box.width.mean() < run.width.mean()
 
 
+def test_geometries_of_a_learned_row_train_once(ett, monkeypatch):
+    from jointset.filters import GNF
+
+    trained, fit_seeds = [], GNF.fit_seeds
+    monkeypatch.setattr(GNF, "fit_seeds", lambda self, *a, **k: trained.append(a[1]) or fit_seeds(self, *a, **k))
+    names = ["gnf", "gnf+aci", "gnf:box", "gnf:box+dtaci"]
+    found = {(name, seed): run for name, seed, run, _ in run_rows(names, ett, seeds=[0, 1], training=QUICK)}
+    assert trained == [[0, 1]] and sorted(found) == sorted((name, seed) for name in names for seed in (0, 1))
+    for seed in (0, 1):
+        np.testing.assert_array_equal(found["gnf", seed].mean, found["gnf:box+dtaci", seed].mean)
+    alone = run_row("gnf:box+dtaci", ett, seed=1, training=QUICK)
+    np.testing.assert_allclose(found["gnf:box+dtaci", 1].width, alone.width, rtol=2e-2)  # trained in float32
+
+
 def test_the_mean_of_a_learned_row_can_be_another(ett):
     """The swap keeps the filter's covariance, takes the backbone's mean, and calibrates anew."""
     mean = GRUBackbone(width=8, steps=30).fit(ett.train)

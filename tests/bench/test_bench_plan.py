@@ -12,7 +12,7 @@ from jointset.bench.names import cells_named, cells_to_run, methods_named
 from jointset.bench.plan import LEARNED, Settings, Task, tasks
 from jointset.datasets import registry
 from jointset.errors import InputError
-from jointset.methods import FILTERS
+from jointset.methods import FILTERS, METHODS, predictor_for
 
 
 def units(planned: list[Task]) -> list[tuple]:
@@ -109,6 +109,29 @@ def test_rows_around_a_learned_mean_share_its_training():
     planned = tasks(["metr-la-20"], ["static", "ewma", "kalman"], range(2), backbones=["gru"])
     assert {task.names for task in planned if task.backbone == "gru"} == {("static", "ewma")}
     assert {task.names for task in planned if task.backbone == "own"} == {("kalman",)}
+
+
+def test_geometries_of_a_filter_share_a_task_and_a_filter_around_a_learned_mean_trains_all_seeds_at_once():
+    planned = tasks(
+        ["metr-la-20"], methods_named("grid:gnf-node,ewma,ewma:box"), range(3), backbones=["gru"], swap=True
+    )
+    filters = {(task.backbone, task.seeds): len(task.names) for task in planned if "gnf-node" in task.names}
+    assert filters == {("own", (0, 1, 2)): 10, ("gru", (0, 1, 2)): 10}
+    assert {task.seeds for task in planned if task.names == ("ewma", "ewma:box")} == {(0,), (1,), (2,)}
+
+
+def test_the_grid_is_every_wrap_and_geometry_of_every_method():
+    wraps = ("", "+aci", "+agaci", "+dtaci", "+pid")
+    assert methods_named("grid:ewma") == [f"ewma{box}{wrap}" for box in ("", ":box") for wrap in wraps]
+    assert methods_named("grid:factor") == [f"factor{wrap}" for wrap in wraps]
+    whole = methods_named("grid")
+    assert {name for name in whole if "+" not in name and ":" not in name} == set(METHODS)
+    assert len(whole) == len(set(whole)) == 5 * (len(METHODS) + len(FILTERS) + 5)  # 5 rows have boxes
+    assert set(methods_named("grid:static,grid:published,grid:conditional,grid:filters")) == set(whole)
+    for name in whole:
+        predictor_for(name)  # each can be made
+    with pytest.raises(InputError, match=r"unknown method in 'grid:ewmo'.*ewma"):
+        methods_named("grid:ewmo")
 
 
 def test_only_missing_rows_are_planned():

@@ -77,6 +77,7 @@ def _shapes(protocol: str, seed: int) -> dict[str, Callable[[], Any]]:
 
 
 ROWS = tuple(_shapes("text", 0))
+BOXED = tuple(name for name, made in _shapes("text", 0).items() if not hasattr(made(), "scores"))  # have a box form
 
 
 def row(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jointset.baselines.named import GEOMETRIES, LOOKBACK, ROWS, Name, parse, row, row_rule
+from jointset.baselines.named import BOXED, GEOMETRIES, LOOKBACK, ROWS, Name, parse, row, row_rule
 from jointset.baselines.root_score import RootMahalanobis
 from jointset.baselines.row_predictor import RowPredictor
 from jointset.errors import require
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
 
 __all__ = [
+    "BOXED",
     "GEOMETRIES",
     "LOOKBACK",
     "ROWS",
     "Name",
     "Timing",
     "fitted_backbones",
+    "fitted_filters",
     "fitted_row",
     "fitted_rows",
     "parse",
@@ -88,37 +90,42 @@ def run_rows(
     training: dict[str, Any] | None = None,
     progress: Callable[[int, int, float], None] | None = None,
 ) -> Iterator[tuple[str, int, Run, Timing]]:
-    """Runs of names that differ in their wrap only, for every seed: each the run that `run_row` gives for it alone.
+    """Runs of one method's names, for every seed: each the run that `run_row` gives for it alone.
 
-    Arguments as in `run_row`. What does not depend on the seed is run once and given for every seed. `progress` is told
-    step, number of steps and loss while a learned filter trains.
+    Arguments as in `run_row`. Wraps of one geometry share a fit and a pass; geometries of a filter share its
+    training. What does not depend on the seed is run once and given for every seed. `progress` is told step, number
+    of steps and loss while a learned filter trains.
 
     >>> from jointset.datasets.cells import cell
     >>> [(name, round(run.joint, 2)) for name, _, run, _ in run_rows(["ewma", "ewma+aci"], cell("grssf-a-30"))]
     [('ewma', 0.91), ('ewma+aci', 0.9)]
     """
-    from jointset.methods import PUBLISHED
+    from jointset.methods import FILTERS, PUBLISHED
 
     names = list(names)
-    bases = sorted({name.partition("+")[0] for name in names})
-    require(
-        len(bases) == 1, f"rows of one pass must share method and geometry, got {', '.join(bases)}: pass them apart"
-    )
-    apart = [name for name in names if parse(name).wrap is None] if parse(bases[0]).method in PUBLISHED else []
+    methods = sorted({parse(name).method for name in names})
+    require(len(methods) == 1, f"rows of one pass must share their method, got {', '.join(methods)}: pass them apart")
+    apart = [name for name in names if parse(name).wrap is None] if methods[0] in PUBLISHED else []
     together = [name for name in names if name not in apart]
     if apart and together:  # a published row without a wrap is calibrated on all rows, with one on half of them
         means = fitted_backbones(backbone or "gpvar", cell, seeds, training)
         parts = [run_rows(part, cell, alpha, seeds, backbone=means, pilot=pilot) for part in (apart, together)]
         yield from (found for part in parts for found in part)
         return
-    options: dict[str, Any] = {"backbone": backbone, "pilot": pilot, "training": training, "progress": progress}
-    fitted = fitted_rows(names[0], cell, alpha, seeds, **options)
-    for chosen, predictor, seconds in fitted:
-        others = [predictor.rewrapped(_rule_of(name, cell, alpha)) for name in names[1:]]
-        runs = predictor.run_with(others, cell.test, regions=False)
-        for seed in chosen:
-            for name, (run, predicted) in zip(names, runs, strict=True):
-                yield name, seed, run, Timing(seconds, predicted, predictor.n_calibration)
+    filters, before = None, 0.0
+    if methods[0] in FILTERS:
+        begin = time.perf_counter()
+        filters = fitted_filters(methods[0], cell, seeds, training, progress)
+        before = (time.perf_counter() - begin) / len(filters)
+    options: dict[str, Any] = {"backbone": backbone, "pilot": pilot, "training": training, "filters": filters}
+    for base in dict.fromkeys(name.partition("+")[0] for name in names):
+        wraps = [name for name in names if name.partition("+")[0] == base]
+        for chosen, predictor, seconds in fitted_rows(wraps[0], cell, alpha, seeds, **options):
+            others = [predictor.rewrapped(_rule_of(name, cell, alpha)) for name in wraps[1:]]
+            runs = predictor.run_with(others, cell.test, regions=False)
+            for seed in chosen:
+                for name, (run, predicted) in zip(wraps, runs, strict=True):
+                    yield name, seed, run, Timing(before + seconds, predicted, predictor.n_calibration)
 
 
 def _rule_of(name: str, cell: Cell, alpha: float) -> Any:
@@ -151,9 +158,12 @@ def fitted_rows(
     backbone: Any = None,
     pilot: str | None = None,
     training: dict[str, Any] | None = None,
-    progress: Callable[[int, int, float], None] | None = None,
+    filters: list[Any] | None = None,
 ) -> Iterator[tuple[tuple[int, ...], Any, float]]:
-    """Calibrated predictors, the seeds each of them is for, and the seconds it took to fit and calibrate it."""
+    """Calibrated predictors, the seeds each of them is for, and the seconds it took to fit and calibrate it.
+
+    `filters`: those of `fitted_filters` for a filter's row, where they are there already.
+    """
     from jointset.methods import PUBLISHED
 
     begin, seeds = time.perf_counter(), tuple(seeds)
@@ -164,7 +174,8 @@ def fitted_rows(
     elif base in PUBLISHED:
         prepared = _published_rows(method, cell, alpha, seeds, means)
     else:
-        prepared = _filter_rows(method, cell, alpha, seeds, means, training, progress)
+        filters = filters or fitted_filters(base, cell, seeds, training)
+        prepared = _filter_rows(method, cell, alpha, seeds, means, filters)
     before = (time.perf_counter() - begin) / len(prepared)
     for chosen, make in prepared:
         begin = time.perf_counter()
@@ -192,6 +203,28 @@ def fitted_backbones(
             backbone = replace(backbone, device=(training or {}).get("device", backbone.device))
             return backbone.fit_seeds(cell.train, list(seeds))
     return [backbone if backbone.fitted else backbone.fit(cell.train)] * len(seeds)
+
+
+def fitted_filters(
+    method: str,
+    cell: Cell,
+    seeds: Sequence[int] = (0,),
+    training: dict[str, Any] | None = None,
+    progress: Callable[[int, int, float], None] | None = None,
+) -> list[Any]:
+    """Filters fitted on the rows of a cell that its protocol names, one for each seed, trained in one program."""
+    from jointset.filters import GNF
+    from jointset.methods import filter_row
+
+    filter_ = filter_row(Name(method, None, None), protocol=cell.protocol, training=training).filter
+    if isinstance(filter_, GNF):
+        return filter_.fit_seeds(_filter_block(cell), list(seeds), progress=progress)
+    return [filter_.fit(_filter_block(cell))] * len(seeds)
+
+
+def _filter_block(cell: Cell) -> Any:
+    """The rows a filter is fitted on: training, in `table` with the pilot block."""
+    return cell.panel[: cell.blocks["calibration"].start] if cell.protocol == "table" else cell.train
 
 
 Prepared = list[tuple[tuple[int, ...], Callable[[], Any]]]  # seeds, and what makes their calibrated predictor
@@ -258,24 +291,17 @@ def _filter_rows(
     alpha: float,
     seeds: tuple[int, ...],
     means: list[Any] | None,
-    training: dict[str, Any] | None,
-    progress: Callable[[int, int, float], None] | None,
+    filters: list[Any],
 ) -> Prepared:
-    """Filters, with their own mean or a backbone's; in `table` trained on training + pilot, whose end warms them up."""
+    """Fitted filters, with their own mean or a backbone's; in `table` the end of the pilot block warms them up."""
     from jointset.backbones import SwappedMean
-    from jointset.filters import GNF
     from jointset.methods import filter_row
 
     name, table = parse(method), cell.protocol == "table"
     start, stop = cell.blocks["calibration"].start, cell.blocks["calibration"].stop
     warm = min(WARM, start) if table else 0
-    block = cell.panel[:start] if table else cell.train
-    unfitted = filter_row(name, protocol=cell.protocol, alpha=alpha, training=training)
-    learned = isinstance(unfitted.filter, GNF)
-    if learned:
-        fitted = unfitted.filter.fit_seeds(block, list(seeds), progress=progress)
-    else:
-        fitted = [unfitted.filter.fit(block)] * len(seeds)
+    block = _filter_block(cell)
+    unfitted = filter_row(name, protocol=cell.protocol, alpha=alpha)
 
     def make(filter_: Any, mean: Any) -> JointPredictor:
         predictor = unfitted.copy()
@@ -287,7 +313,7 @@ def _filter_rows(
         predictor.filter = filter_ if mean is None else SwappedMean(filter_, mean, frozen=True)
         return predictor.fit(block, frozen=True).calibrate(cell.panel[start - warm : stop])
 
-    if not learned:
-        return [(chosen, partial(make, fitted[0], mean)) for chosen, mean in _by_mean(seeds, means)]
-    pairs = zip(seeds, fitted, means or [None] * len(seeds), strict=True)
+    if all(filter_ is filters[0] for filter_ in filters):  # nothing in it depends on a seed
+        return [(chosen, partial(make, filters[0], mean)) for chosen, mean in _by_mean(seeds, means)]
+    pairs = zip(seeds, filters, means or [None] * len(seeds), strict=True)
     return [((seed,), partial(make, filter_, mean)) for seed, filter_, mean in pairs]

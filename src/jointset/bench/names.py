@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from jointset.baselines.catalogue import CATALOGUE
-from jointset.baselines.rows import PLUG_IN, ROWS, parse, row
+from jointset.baselines.rows import BOXED, PLUG_IN, ROWS, parse, row
+from jointset.calibration import RULES
 from jointset.datasets.origins import file_parts, name_parts
 from jointset.errors import InputError, require, require_known, suggest
 from jointset.methods import FILTERS, METHODS, PUBLISHED, filter_row, require_own_shape
@@ -29,6 +30,7 @@ METHOD_GROUPS = {
     "published": tuple(PUBLISHED),
     "all": tuple(entry.name for entry in CATALOGUE),
 }
+GRID = "grid"  # every geometry and wrap of every method; `grid:NAME` of one method or group
 
 
 class Cells(NamedTuple):
@@ -112,13 +114,33 @@ def _available() -> list[str]:
 def methods_named(text: str) -> list[str]:
     """Methods of a comma-separated list of names and groups, each once and under its shortest name.
 
-    `static` is a group; its first row alone is `static:ellipsoid`.
+    `static` is a group; its first row alone is `static:ellipsoid`. `grid:NAME` is every geometry and wrap of a
+    method or of the methods of a group, `grid` of all.
 
     >>> methods_named("conditional,gnf:ellipsoid+aci,static:ellipsoid")
     ['ewma', 'rolling', 'time-of-day', 'local', 'gnf+aci', 'static']
     """
-    names = [name for item in _items(text) for name in METHOD_GROUPS.get(item.lower(), (item.lower(),))]
+    names = [name for item in _items(text) for name in _methods_of(item.lower())]
     return list(dict.fromkeys(_checked(name) for name in names))
+
+
+def _methods_of(item: str) -> Sequence[str]:
+    """Names of one item of a list."""
+    head, _, what = item.partition(":")
+    if head != GRID:
+        return METHOD_GROUPS.get(item, (item,))
+    members = [name.partition("+")[0] for name in METHOD_GROUPS.get(what or "all", (what,))]
+    unknown = [name for name in members if name not in METHODS]
+    require(not unknown, f"unknown method in {item!r}: {suggest(what, [*METHOD_GROUPS, *METHODS])}")
+    return [base + wrap for name in dict.fromkeys(members) for base in _shapes_of(name) for wrap in WRAPS]
+
+
+WRAPS = tuple("" if name == "split" else f"+{name}" for name in RULES)
+
+
+def _shapes_of(method: str) -> tuple[str, ...]:
+    """A method in every geometry that it has."""
+    return (method, f"{method}:box") if method in FILTERS or method in BOXED else (method,)
 
 
 def backbones_named(text: str) -> list[str]:
@@ -140,7 +162,7 @@ def _known(item: str, known: Sequence[str], what: str) -> str:
 
 def _checked(name: str) -> str:
     """The shortest form of a name, refused unless a predictor can be made of it."""
-    known = list(dict.fromkeys([*METHOD_GROUPS, *METHODS]))
+    known = list(dict.fromkeys([GRID, *METHOD_GROUPS, *METHODS]))
     method = name.partition("+")[0].partition(":")[0]
     if method not in METHODS:
         raise InputError(f"unknown method {name!r}: {suggest(method, known)}")

@@ -1,8 +1,8 @@
 """What a benchmark has to do: cells and methods from words a user types, and the tasks that fill their rows.
 
 A unit is one row: cell, protocol, backbone, method, seed, alpha, step limit and recipe, of data as it is now. A task is
-what is worked out together: the wraps of one base row, all seeds that train in one program, all rows around one learned
-mean.
+what is worked out together: the wraps of one base row, the geometries of one filter, all seeds that train in one
+program, all rows around one learned mean that are not trained themselves.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Task:
     @property
     def slug(self) -> str:
         """File name without suffix: readable, and different for every other set of units."""
-        bases = list(dict.fromkeys(base_of(name) for name in self.names))
-        which = bases[0] if len(bases) == 1 else f"{len(bases)}-rows"
+        bases, methods = ({*map(kind, self.names)} for kind in (base_of, method_of))
+        which = min(bases) if len(bases) == 1 else min(methods) if len(methods) == 1 else f"{len(bases)}-rows"
         seeds = f"s{self.seeds[0]}" + (f"-{self.seeds[-1]}" if len(self.seeds) > 1 else "")
         words = [self.cell.removeprefix("file:"), self.protocol, self.backbone, which, seeds]
         plain = "--".join(re.sub(r"[^a-z0-9.]+", "-", word.lower()).strip("-.")[-40:] for word in words)
@@ -94,12 +94,12 @@ class Task:
 
     def recipe_of(self, name: str) -> str:
         """The recipe, where the method is trained by one."""
-        return self.settings.recipe if parse(name).method in LEARNED else ""
+        return self.settings.recipe if method_of(name) in LEARNED else ""
 
     @property
     def weight(self) -> float:
         """Rough share of the work, in rows of a static method: for the order of tasks and the time left."""
-        method = parse(self.names[0]).method
+        method = method_of(self.names[0])
         training = 30.0 if self.backbone not in (OWN, LINEAR) else 0.0
         each = 10.0 * len(self.seeds) if method in LEARNED or method in PUBLISHED else 1.0
         each = COSTLY.get(method, each)
@@ -109,6 +109,11 @@ class Task:
 def base_of(name: str) -> str:
     """A method's name without its wrap."""
     return name.partition("+")[0]
+
+
+def method_of(name: str) -> str:
+    """A method's name without its geometry and wrap."""
+    return parse(name).method
 
 
 def seeded_cell(cell: str, protocol: str) -> bool:
@@ -174,24 +179,26 @@ def tasks(
 
 
 def _means(methods: Sequence[str], backbones: Sequence[str], swap: bool) -> list[tuple[str, list[str]]]:
-    """Backbone and names of the rows that share a fit: wraps of a base, or all rows around a learned mean."""
+    """Backbone and names of the rows that share a fit: wraps of a base, a filter, or what a learned mean serves."""
     bases: dict[str, list[str]] = {}
     for name in methods:
-        bases.setdefault(base_of(name), []).append(name)
-    own = {base: names for base, names in bases.items() if parse(base).method in FILTERS}
+        shared = method_of(name) if method_of(name) in FILTERS else base_of(name)
+        bases.setdefault(shared, []).append(name)
+    own = {base: names for base, names in bases.items() if base in FILTERS}
     around = bases if swap else {base: names for base, names in bases.items() if base not in own}
     groups = [(OWN, names) for names in own.values()]
     for backbone in backbones:
-        if backbone == LINEAR:
-            groups += [(backbone, names) for names in around.values()]
-        elif around:
-            groups.append((backbone, [name for names in around.values() for name in names]))
+        apart = [base for base in around if backbone == LINEAR or base in LEARNED]
+        groups += [(backbone, around[base]) for base in apart]
+        rest = [name for base, names in around.items() if base not in apart for name in names]
+        groups += [(backbone, rest)] if rest else []
     return groups
 
 
 def _together(name: str, backbone: str, seeds: Sequence[int], seeded: bool) -> list[Sequence[int]]:
     """Seeds that make one task: all, where they train in one program or do not matter; else each alone."""
-    alone = seeded or backbone not in (OWN, LINEAR) or parse(name).method in PUBLISHED
+    method = method_of(name)
+    alone = seeded or method in PUBLISHED or (backbone not in (OWN, LINEAR) and method not in LEARNED)
     return [[seed] for seed in seeds] if alone else [list(seeds)]
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from jointset.baselines.rows import parse
 from jointset.bench.measures import measures, trace
-from jointset.bench.plan import LEARNED, LINEAR, OWN, Task, base_of
+from jointset.bench.plan import LEARNED, LINEAR, OWN, Task, method_of
 from jointset.contracts import Array
 from jointset.datasets.cells import Cell, build_cell
 from jointset.datasets.origins import Source, file_source, named_source
@@ -111,8 +111,8 @@ def _rows(task: Task, cell: Cell) -> tuple[Found, dict[tuple[str, int], str], di
     traces: dict[str, dict[str, Array]] = {}
     measured: dict[str, tuple[Any, dict[str, Any]]] = {}
     means, seconds = _backbones(task, cell)
-    for base in dict.fromkeys(base_of(name) for name in task.names):
-        names = [name for name in task.names if base_of(name) == base]
+    for method in dict.fromkeys(method_of(name) for name in task.names):
+        names = [name for name in task.names if method_of(name) == method]
         curve: list[tuple[int, float]] = []  # of a learned filter: step and loss, mean over seeds
         for name, seed, result in _attempts(task, cell, names, means, curve):
             if isinstance(result, str):
@@ -133,7 +133,7 @@ def _rows(task: Task, cell: Cell) -> tuple[Found, dict[tuple[str, int], str], di
 def _attempts(
     task: Task, cell: Cell, names: list[str], means: Any, curve: list[tuple[int, float]]
 ) -> Iterator[tuple[str, int, Any]]:
-    """(name, seed, run and timing) of rows with one base, or a message in their place; `curve` is filled.
+    """(name, seed, run and timing) of the rows of one method, or a message in their place; `curve` is filled.
 
     Where a pass through all names fails, each name and seed is tried alone: one bad row costs no other.
     """

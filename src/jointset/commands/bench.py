@@ -32,7 +32,8 @@ def bench_command(
     methods: Annotated[
         str,
         typer.Option(
-            help="Methods, separated by commas: names, filters, static, adaptive, conditional, published, all."
+            help="Methods, separated by commas: names, filters, static, adaptive, conditional, published, all, grid, "
+            "grid:NAME (every geometry and wrap of a method or group)."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder of the results; rows that are there are not done again.")],
