@@ -1,0 +1,64 @@
+"""The rule of winners: which rows of a cell are the best, and which cannot be told from them.
+
+1. At target: mean joint coverage over seeds of at least 1 - alpha - 0.005.
+2. Among sets that are ellipsoids, or made of them, the smallest `log_mean_volume` wins; among boxes the smallest
+   `width_full`. Shapes are not ranked against each other: boxes win on width and ellipsoids on volume by geometry.
+3. A row whose mean is within one standard deviation of the best is a tie; that of whichever of the two varies more.
+
+Quick looks do not count. Where every seed is another cell (protocol `table`, simulations), nor does a row that lacks
+seeds which other rows have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from jointset.baselines.rows import parse
+from jointset.bench.plan import seeded_cell
+from jointset.bench.tables.measured import Summary
+from jointset.methods import BALLS, PUBLISHED
+
+MEASURE = {"ellipsoid": "log_mean_volume", "box": "width_full"}  # what decides among sets of a shape
+
+Key = tuple[str, str, str, str, int]  # cell, backbone, method, recipe, limit_steps: as in `measured.summed`
+
+
+class Standing(NamedTuple):
+    """A row at target: its place among the summaries, its size and the spread of it over seeds."""
+
+    key: Key
+    summary: Summary
+    size: float
+    spread: float
+
+
+def shape_of(method: str) -> str:
+    """`box`, or `ellipsoid` for all sets made of ellipsoids: products, annuli, sums of an ellipsoid and a box.
+
+    >>> shape_of("ewma:box+aci"), shape_of("copula"), shape_of("factor+aci"), shape_of("multidim-spci")
+    ('box', 'box', 'ellipsoid', 'ellipsoid')
+    """
+    name = parse(method)
+    boxes = name.method in PUBLISHED and name.method not in BALLS
+    return "box" if boxes or name.geometry == "box" else "ellipsoid"
+
+
+def standings(summaries: Mapping[Key, Summary], cell: str, protocol: str, shape: str) -> list[Standing]:
+    """The rows of a shape that are at target on a cell, the best first; all summaries are of this protocol."""
+    rows = {key: one for key, one in summaries.items() if key[0] == cell and not key[4] and one.seeds}
+    seeds = {seed for one in rows.values() for seed in one.seeds} if seeded_cell(cell, protocol) else set()
+    found = []
+    for key, one in rows.items():
+        size = one.number(MEASURE[shape])
+        fair = shape_of(key[2]) == shape and one.at_target() and seeds <= one.seeds.keys()
+        if fair and size is not None and math.isfinite(size.value):
+            found.append(Standing(key, one, size.value, size.spread or 0.0))
+    return sorted(found, key=lambda standing: standing.size)
+
+
+def ties(standing: Iterable[Standing]) -> list[Standing]:
+    """The best of an order and those behind it that are within one standard deviation of it."""
+    best, *others = standing
+    return [best, *(one for one in others if one.size - best.size <= max(one.spread, best.spread))]
