@@ -124,6 +124,7 @@ def test_the_grid_is_every_wrap_and_geometry_of_every_method():
     wraps = ("", "+aci", "+agaci", "+dtaci", "+pid")
     assert methods_named("grid:ewma") == [f"ewma{box}{wrap}" for box in ("", ":box") for wrap in wraps]
     assert methods_named("grid:factor") == [f"factor{wrap}" for wrap in wraps]
+    assert methods_named("grid:static:ellipsoid") == [f"static{box}{wrap}" for box in ("", ":box") for wrap in wraps]
     whole = methods_named("grid")
     assert {name for name in whole if "+" not in name and ":" not in name} == set(METHODS)
     assert len(whole) == len(set(whole)) == 5 * (len(METHODS) + len(FILTERS) + 5)  # 5 rows have boxes

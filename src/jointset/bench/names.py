@@ -129,7 +129,7 @@ def _methods_of(item: str) -> Sequence[str]:
     head, _, what = item.partition(":")
     if head != GRID:
         return METHOD_GROUPS.get(item, (item,))
-    members = [name.partition("+")[0] for name in METHOD_GROUPS.get(what or "all", (what,))]
+    members = [name.partition("+")[0] for name in METHOD_GROUPS.get(what or "all", (what.removesuffix(":ellipsoid"),))]
     unknown = [name for name in members if name not in METHODS]
     require(not unknown, f"unknown method in {item!r}: {suggest(what, [*METHOD_GROUPS, *METHODS])}")
     return [base + wrap for name in dict.fromkeys(members) for base in _shapes_of(name) for wrap in WRAPS]
