@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from jointset.panel import Panel
+    from jointset.partial import GapScale
 
 Array = NDArray[Any]
 State = TypeVar("State")
@@ -44,6 +45,10 @@ class Law(Protocol):
 
     def condition(self, sensors: Sequence[int] | Array, values: Array) -> Self:
         """Law of the remaining sensors given readings of these."""
+        ...
+
+    def effective_sensors(self, seen: Array) -> tuple[Array, Array]:
+        """How many independent sensors those `seen` (..., N) amount to, and all: k^2 / sum of squared correlations."""
         ...
 
     def rescale(self, shift: Array, scale: Array) -> Self:
@@ -92,7 +97,14 @@ class Region(Protocol):
 
 
 class Score(Protocol):
-    """Law + reading -> one number, and back: radius -> region. `region.contains(y)` is `score <= radius`."""
+    """Law + reading -> one number, and back: radius -> region. `region.contains(y)` is `score <= radius`.
+
+    A reading with gaps is scored on the scale of the complete ones, and a reading equal to the mean has score 0.
+    """
+
+    def with_gaps(self, gaps: GapScale) -> Self:
+        """The score with another scale for rows with gaps."""
+        ...
 
     def score(self, law: Any, y: Array) -> Array: ...
     def region(self, law: Any, radius: Array | float) -> Region: ...

@@ -85,6 +85,15 @@ class Covariance:
             self._rescaled = (scale, Covariance(self.matrix * (scale[:, None] * scale)))
         return self._rescaled[1]
 
+    def effective_sensors(self, seen: Array) -> tuple[Array, Array]:
+        """How many independent sensors those `seen` (..., N) amount to, and all: k^2 / sum of squared correlations."""
+        sd = np.sqrt(self.variance)
+        squares = (self.matrix / (sd[..., :, None] * sd[..., None, :])) ** 2
+        weight = seen.astype(float)
+        some = (weight * (weight @ squares if self.shared else lowrank.apply(squares, weight))).sum(-1)
+        every = np.broadcast_to(squares.sum((-1, -2)), some.shape)
+        return weight.sum(-1) ** 2 / np.maximum(some, 1.0), seen.shape[-1] ** 2 / every
+
     def __getitem__(self, index: Any) -> Covariance:
         return self if self.shared else Covariance(self.matrix[index])
 

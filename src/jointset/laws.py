@@ -107,6 +107,10 @@ class DenseLaw:
             parts.append(function(e[block], S.observed(missing[block]) if gaps[start] else S))
         return np.concatenate(parts)
 
+    def effective_sensors(self, seen: Array) -> tuple[Array, Array]:
+        """How many independent sensors those `seen` (..., N) amount to, and all: k^2 / sum of squared correlations."""
+        return self.covariance.effective_sensors(seen)
+
     def select(self, sensors: Sequence[int] | Array) -> DenseLaw:
         """Marginal law on a subset of sensors."""
         chosen = sensor_indices(sensors, self.mean.shape[-1])
@@ -210,6 +214,18 @@ class LowRankLaw:
         d, L = np.broadcast_to(self.diagonal, e.shape), np.broadcast_to(self.factor, (*e.shape, r))
         blocks = [slice(start, start + size) for start in range(0, len(e), size)]
         return np.concatenate([function(*_masked(e[b], d[b]), L[b]) for b in blocks])
+
+    def effective_sensors(self, seen: Array) -> tuple[Array, Array]:
+        """How many independent sensors those `seen` (..., N) amount to, and all: k^2 / sum of squared correlations."""
+        variance = self.variance
+        own = self.diagonal * (2.0 * variance - self.diagonal) / variance**2  # 1 - (|l_i|^2 / v_i)^2, in `shared` again
+
+        def count(weight: Array) -> Array:
+            shared = lowrank.transpose(self.factor) @ ((weight / variance)[..., None] * self.factor)
+            squares = (weight * own).sum(-1) + (shared**2).sum((-1, -2))
+            return weight.sum(-1) ** 2 / np.maximum(squares, 1.0)
+
+        return count(seen.astype(float)), count(np.ones(seen.shape))
 
     def select(self, sensors: Sequence[int] | Array) -> LowRankLaw:
         """Marginal law on a subset of sensors."""

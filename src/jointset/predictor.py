@@ -18,6 +18,7 @@ from jointset.folders import Stored, read_folder, save_folder
 from jointset.labels import panel_of, reading_of
 from jointset.laws import concatenate
 from jointset.panel import Panel
+from jointset.partial import GapScale
 from jointset.regions import named
 from jointset.runs import Outcome as Outcome
 from jointset.runs import Run as Run
@@ -119,20 +120,31 @@ class JointPredictor:
         """Score a panel from a fresh filter state and set the radius; the state is then carried on."""
         panel = panel_of(panel, self.sensors)
         values = self._values_of(panel)
-        parts = [(self._scores_of(law, rows), after) for law, rows, after in self._laws(values, self.filter.start())]
-        scores = np.concatenate([part for part, _ in parts])[self.warmup - 1 :]
-        missing = np.isnan(scores).any(axis=tuple(range(1, scores.ndim)))  # rows without any reading
-        scores = scores[~missing]
+        self.score = self.score.with_gaps(GapScale(1.0 - self.alpha))
+        scores, after = self._calibration_scores(values)
         self._require_enough(len(scores), f"(of {len(values)} rows, warm-up {self.warmup})")
-        self.calibration_state, self.calibration_scores = self.calibration.start(scores), scores
+        self.calibration_scores = scores
+        self._scale_gaps()
+        if np.isnan(values).any():  # scores of rows with gaps stay at the radius, and move beside it
+            self.calibration_scores = self._calibration_scores(values)[0]
+        self.calibration_state = self.calibration.start(self.calibration_scores)
         self.watch = self._start_watch()
-        self.filter_state, self._pending = parts[-1][1], None
+        self.filter_state, self._pending = after, None
         self._saw(panel)
         return self
 
-    def _scores_of(self, law: Any, rows: Array) -> Array:
-        """Scores of calibration rows (T,), or (T, K) where a set has K radii."""
-        return self.score.score(law, rows)
+    def _calibration_scores(self, values: Array) -> tuple[Array, Any]:
+        """Scores of the rows with a reading after the warm-up, from a fresh state, and the state after the last row."""
+        parts = [(self.score.score(law, rows), after) for law, rows, after in self._laws(values, self.filter.start())]
+        scores = np.concatenate([part for part, _ in parts])[self.warmup - 1 :]
+        missing = np.isnan(scores).any(axis=tuple(range(1, scores.ndim)))
+        return scores[~missing], parts[-1][1]
+
+    def _scale_gaps(self) -> None:
+        """Tell the score the coverage and the radius that rows with gaps are scaled to."""
+        scores = self.calibration_scores
+        radius = score_quantile(np.sort(scores), self.alpha) if scores.ndim == 1 else float("nan")
+        self.score = self.score.with_gaps(GapScale(1.0 - self.alpha, radius))
 
     def _require_enough(self, found: int, of: str) -> None:
         needed, name = minimum_scores(self.alpha), getattr(self.filter, "name", "")
@@ -302,6 +314,7 @@ class JointPredictor:
         predictor = cls(parts["filter"])
         for name in STORED:
             setattr(predictor, name, parts[name])
+        predictor._scale_gaps()  # older folders do not hold it
         return predictor
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from jointset.contracts import Array, Law, Region
 from jointset.errors import require
+from jointset.partial import UNCALIBRATED, GapScale, full_distance, full_maximum
 from jointset.ties import ROUNDING, settled
 
 if TYPE_CHECKING:
@@ -33,44 +34,24 @@ def unit_ball_log_volume(n: int) -> float:
     return 0.5 * n * math.log(math.pi) - math.lgamma(0.5 * n + 1)
 
 
-def mahalanobis_score(law: Law, y: Array) -> Array:
-    """Squared Mahalanobis distance (...), put on the scale of all N sensors where only k of them are observed.
-
-    The marginal distance on k sensors is smaller than the full one, so a row with gaps would look calmer than it is,
-    in calibration and in an alarm. The map between them is the one that sends a chi-square with k degrees of freedom
-    to one with N (Wilson-Hilferty: the cube root of chi2/k is nearly normal). Complete rows are untouched.
-    """
-    distance = settled(law.mahalanobis(y))
+def mahalanobis_score(law: Law, y: Array, gaps: GapScale = UNCALIBRATED) -> Array:
+    """Squared Mahalanobis distance (...); rows with gaps are put on the scale of complete ones."""
+    distance = law.mahalanobis(y)
     missing = np.isnan(y)
-    if not missing.any():
-        return distance
-    n = missing.shape[-1]
-    k = np.maximum(n - missing.sum(-1), 1)
-    spread_k, spread_n = 2.0 / (9.0 * k), 2.0 / (9.0 * n)
-    z = (np.cbrt(distance / k) - (1.0 - spread_k)) / np.sqrt(spread_k)
-    full = n * np.maximum(1.0 - spread_n + z * np.sqrt(spread_n), 0.0) ** 3
-    return np.where(k == n, distance, settled(full))[()]
+    return settled(full_distance(distance, missing, gaps) if missing.any() else distance)
 
 
-def studentised_score(law: Law, y: Array) -> Array:
-    """max_i |y_i - m_i| / sd_i (...), put on the scale of all N sensors where only k of them are observed.
+def studentised_score(law: Law, y: Array, gaps: GapScale = UNCALIBRATED) -> Array:
+    """max_i |y_i - m_i| / sd_i (...); rows with gaps are put on the scale of complete ones.
 
-    The largest of k is smaller than the largest of N. The map is the one between independent normals: the tail
-    1 - G(x)^k of the largest of k, G(x) = P(|Z| <= x), becomes that of the largest of N. NaN where nothing is observed.
+    NaN where nothing is observed.
     """
     ratio = np.abs(np.asarray(y, dtype=float) - law.mean) / np.sqrt(law.variance)
     missing = np.isnan(ratio)
     if not missing.any():
         return settled(ratio.max(-1))
-    from scipy.special import ndtr, ndtri  # here, so that importing jointset stays fast
-
-    largest = np.where(missing, -np.inf, ratio).max(-1)
-    n = missing.shape[-1]
-    k = n - missing.sum(-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        tail = -np.expm1(k / n * np.log1p(-2.0 * ndtr(-largest)))  # 1 - G^(k/n), exact for small tails
-        full = np.where(largest < 30.0, -ndtri(0.5 * tail), largest)  # beyond 30 sd the tail is below all numbers
-    return settled(np.where(k == 0, np.nan, np.where(k == n, largest, np.maximum(full, largest))))
+    largest = full_maximum(np.where(missing, 0.0, ratio).max(-1), missing, law, gaps)
+    return settled(np.where(missing.all(-1), np.nan, largest))
 
 
 class Sizes:
@@ -118,10 +99,14 @@ def named(region: Any, sensors: tuple[str, ...]) -> Any:
 
 @dataclass(frozen=True)
 class _AroundLaw(Sizes):
-    """A set around the mean of a law, its radius (...) or one number for all steps."""
+    """A set around the mean of a law, its radius (...) or one number for all steps.
+
+    `gaps` puts rows with gaps on the scale of the radius.
+    """
 
     law: Any
     radius: Any
+    gaps: GapScale = UNCALIBRATED
 
     @property
     def center(self) -> Array:  # type: ignore[override]
@@ -130,7 +115,7 @@ class _AroundLaw(Sizes):
 
     def __getitem__(self, index: Any) -> Self:
         radius = self.radius if np.ndim(self.radius) == 0 else np.asarray(self.radius)[index]
-        return type(self)(self.law[index], radius)
+        return type(self)(self.law[index], radius, self.gaps)
 
 
 @dataclass(frozen=True)
@@ -144,7 +129,7 @@ class Ellipsoid(_AroundLaw):
 
     def contains(self, y: Array) -> Array:
         """Whether the whole reading lies inside, that is score <= radius."""
-        return mahalanobis_score(self.law, y) <= self.radius
+        return mahalanobis_score(self.law, y, self.gaps) <= self.radius
 
     @property
     def log_volume(self) -> Array:
@@ -166,7 +151,7 @@ class Box(_AroundLaw):
 
     def contains(self, y: Array) -> Array:
         """Whether every observed sensor lies inside, that is score <= radius."""
-        return studentised_score(self.law, y) <= self.radius
+        return studentised_score(self.law, y, self.gaps) <= self.radius
 
     @property
     def log_volume(self) -> Array:

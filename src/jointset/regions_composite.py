@@ -32,6 +32,7 @@ class ComponentRegion(Sizes):
     law: Any
     structure: Any
     radii: Array
+    level: float = 0.9  # coverage the radii were made for: rows with gaps are held against it
 
     @property
     def center(self) -> Array:  # type: ignore[override]
@@ -45,7 +46,7 @@ class ComponentRegion(Sizes):
 
     def contains(self, y: Array) -> Array:
         """Whether every component score is within its radius; False where nothing is observed."""
-        return np.all(self.law.scores(y) <= self.radii, axis=-1)[()]
+        return np.all(self.law.scores(y, self.level) <= self.radii, axis=-1)[()]
 
     @property
     def log_volume(self) -> Array:
@@ -56,7 +57,7 @@ class ComponentRegion(Sizes):
 
     def __getitem__(self, index: Any) -> ComponentRegion:
         radii = self.radii if np.ndim(self.radii) == 1 else np.asarray(self.radii)[index]
-        return ComponentRegion(self.law[index], self.structure, radii)
+        return ComponentRegion(self.law[index], self.structure, radii, self.level)
 
 
 def ellipsoid_log_volume(dimension: int, log_det: float, radius: Array) -> Array:

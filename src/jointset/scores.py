@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from jointset.contracts import Array, Law, Score
 from jointset.errors import InputError
+from jointset.partial import UNCALIBRATED, GapScale
 from jointset.regions import Box, Ellipsoid, Product, check_blocks, mahalanobis_score, studentised_score
 from jointset.storage import storable
 
@@ -25,13 +26,19 @@ class Mahalanobis:
     (True, False)
     """
 
+    gaps: GapScale = UNCALIBRATED
+
+    def with_gaps(self, gaps: GapScale) -> Mahalanobis:
+        """The score with another scale for rows with gaps."""
+        return replace(self, gaps=gaps)
+
     def score(self, law: Law, y: Array) -> Array:
         """(y - m)' S^-1 (y - m) (...)."""
-        return mahalanobis_score(law, y)
+        return mahalanobis_score(law, y, self.gaps)
 
     def region(self, law: Law, radius: Array | float) -> Ellipsoid:
         """The ellipsoid of all readings with a score of at most `radius`."""
-        return Ellipsoid(law, radius)
+        return Ellipsoid(law, radius, self.gaps)
 
     def contributions(self, law: Law, y: Array) -> Array:
         """How much of the score goes away when a sensor is left out (..., N)."""
@@ -43,13 +50,19 @@ class Mahalanobis:
 class MaxStudentised:
     """Largest |residual| / sd over the sensors; its regions are boxes."""
 
+    gaps: GapScale = UNCALIBRATED
+
+    def with_gaps(self, gaps: GapScale) -> MaxStudentised:
+        """The score with another scale for rows with gaps."""
+        return replace(self, gaps=gaps)
+
     def score(self, law: Law, y: Array) -> Array:
         """max_i |y_i - m_i| / sd_i (...)."""
-        return studentised_score(law, y)
+        return studentised_score(law, y, self.gaps)
 
     def region(self, law: Law, radius: Array | float) -> Box:
         """The box of half-widths radius * sd_i."""
-        return Box(law, radius)
+        return Box(law, radius, self.gaps)
 
     def contributions(self, law: Law, y: Array) -> Array:
         """|residual| / sd of every sensor (..., N); 0 where missing."""
@@ -68,6 +81,10 @@ class BlockMaximum:
         blocks = tuple(np.asarray(block, dtype=np.int64) for block in self.blocks)
         object.__setattr__(self, "blocks", blocks)
         check_blocks(blocks, sum(len(block) for block in blocks))
+
+    def with_gaps(self, gaps: GapScale) -> BlockMaximum:
+        """The score with another scale for rows with gaps; each block covers the root of the whole."""
+        return replace(self, inner=self.inner.with_gaps(gaps._replace(level=gaps.level ** (1.0 / len(self.blocks)))))
 
     def score(self, law: Law, y: Array) -> Array:
         """max_g score of block g (...), over the blocks that have a reading."""

@@ -18,9 +18,12 @@ from jointset.baselines.shrinkage import all_positive_definite, mean_variance, s
 from jointset.baselines.splits import ResidualSplit, groups_of, split_residuals
 from jointset.contracts import Array
 from jointset.covariance import Covariance
+from jointset.partial import UNCALIBRATED, GapScale, chi_square_quantile, largest_quantile
 from jointset.regions_composite import ComponentRegion, box_section_log_volume, ellipsoid_log_volume
 from jointset.storage import storable
 from jointset.ties import settled
+
+BLIND = 1e-9  # of its variance: what is known less well of a component from the others is not known
 
 
 @dataclass(frozen=True)
@@ -31,21 +34,35 @@ class ComponentLaw:
     structure: Any
     unit: Array
 
-    def scores(self, y: Array) -> Array:
+    def scores(self, y: Array, level: float = 0.9) -> Array:
         """Component scores (..., K); NaN where nothing is observed.
 
-        A missing sensor takes the residual to be expected from the others, under the structure's own covariance.
+        A missing sensor takes the residual to be expected from the others, under the structure's own covariance. That
+        makes a row calmer than it is: each score is multiplied by the ratio of its quantiles at `level`, under the
+        covariance of complete residuals and of those so filled.
         """
         e = (np.asarray(y, dtype=float) - self.mean) / self.unit
-        gaps = np.isnan(e)
-        if not gaps.any():
+        missing = np.atleast_2d(np.isnan(e))
+        if not missing.any():
             return settled(self.structure.scores(e))
-        rows, missing = np.atleast_2d(e).copy(), np.atleast_2d(gaps)
-        for t in np.flatnonzero(missing.any(axis=1)):
-            rows[t] = _expected(rows[t], missing[t], self.structure.covariance)
-        scores = settled(self.structure.scores(rows))
-        scores[missing.all(axis=1)] = np.nan
-        return scores.reshape(*e.shape[:-1], -1)
+        rows, scores = np.atleast_2d(e), np.empty((*missing.shape[:-1], len(self.structure.shares)))
+        patterns, which = np.unique(missing, axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            same = which.ravel() == number
+            scores[same] = self._with_gaps(rows[same], pattern, level)
+        return settled(scores).reshape(*e.shape[:-1], -1)
+
+    def _with_gaps(self, e: Array, missing: Array, level: float) -> Array:
+        """Component scores (T, K) of residuals (T, N) that lack the same sensors."""
+        if missing.all():
+            return np.full((len(e), len(self.structure.shares)), np.nan)
+        if not missing.any():
+            return self.structure.scores(e)
+        S, seen = self.structure.covariance, ~missing
+        given = np.linalg.solve(S[np.ix_(seen, seen)], S[seen])  # (k, N): filled = observed @ given
+        whole, known = self.structure.quantiles(S, level), self.structure.quantiles(S[:, seen] @ given, level)
+        ratio = np.divide(whole, known, out=np.zeros(len(whole)), where=known > 0)  # 0: nothing is known of it
+        return self.structure.scores(e[:, seen] @ given) * ratio
 
     def rescale(self, shift: Array, scale: Array) -> ComponentLaw:
         """Law of shift + scale * Y."""
@@ -58,27 +75,24 @@ class ComponentLaw:
         return len(self.mean)
 
 
-def _expected(e: Array, missing: Array, S: Array) -> Array:
-    """The residual with its missing entries at their conditional mean, 0 where nothing is observed."""
-    seen = ~missing
-    e = np.where(missing, 0.0, e)
-    if seen.any():
-        e[missing] = S[np.ix_(missing, seen)] @ np.linalg.solve(S[np.ix_(seen, seen)], e[seen])
-    return e
-
-
 @storable
 @dataclass(frozen=True)
 class ComponentScore:
     """Component scores (..., K) of a reading, and the region of K radii."""
 
+    gaps: GapScale = UNCALIBRATED
+
+    def with_gaps(self, gaps: GapScale) -> ComponentScore:
+        """The score with another scale for rows with gaps."""
+        return replace(self, gaps=gaps)
+
     def score(self, law: ComponentLaw, y: Array) -> Array:
         """Scores (..., K)."""
-        return law.scores(y)
+        return law.scores(y, self.gaps.level)
 
     def region(self, law: ComponentLaw, radii: Array) -> ComponentRegion:
         """All readings whose component scores are within their radii (..., K)."""
-        return ComponentRegion(law, law.structure, np.asarray(radii, dtype=float))
+        return ComponentRegion(law, law.structure, np.asarray(radii, dtype=float), self.gaps.level)
 
     def contributions(self, law: ComponentLaw, y: Array) -> Array:
         """Squared studentised residual of each sensor (..., N), 0 where missing: a guide to which one is unusual."""
@@ -91,13 +105,19 @@ class ComponentScore:
 class SingleScore:
     """The score of a structure with one component, as a plain number: for `RowPredictor`."""
 
+    gaps: GapScale = UNCALIBRATED
+
+    def with_gaps(self, gaps: GapScale) -> SingleScore:
+        """The score with another scale for rows with gaps."""
+        return replace(self, gaps=gaps)
+
     def score(self, law: ComponentLaw, y: Array) -> Array:
         """Score (...)."""
-        return law.scores(y)[..., 0]
+        return law.scores(y, self.gaps.level)[..., 0]
 
     def region(self, law: ComponentLaw, radius: Array | float) -> ComponentRegion:
         """All readings with a score of at most `radius`."""
-        return ComponentRegion(law, law.structure, np.asarray(radius, dtype=float)[..., None])
+        return ComponentRegion(law, law.structure, np.asarray(radius, dtype=float)[..., None], self.gaps.level)
 
     def contributions(self, law: ComponentLaw, y: Array) -> Array:
         """As `ComponentScore.contributions`."""
@@ -135,6 +155,20 @@ class _Structure:
         """Squared Mahalanobis distance (...) of every component."""
         return [S.distance(e @ B) for B, S in zip(self.bases, self._factors, strict=True)]
 
+    def _distance_quantiles(self, covariance: Array, levels: Sequence[float]) -> Array:
+        """Quantile of every component's distance (J,) at its level, for normal residuals with this covariance (N, N).
+
+        The distance is a weighted sum of chi-squares, close to a multiple of one (Satterthwaite): 0 where nothing of
+        the component varies.
+        """
+        out = []
+        for B, S, level in zip(self.bases, self._factors, levels, strict=True):
+            white = S.whitener @ (B.T @ covariance @ B) @ S.whitener.T
+            mean, square = float(np.trace(white)), float((white**2).sum())
+            blind = mean <= BLIND * len(white)
+            out.append(0.0 if blind else square / mean * float(chi_square_quantile(mean**2 / square, level)))
+        return np.array(out)
+
     def _at_least(self, scores: Array) -> Array:
         return np.maximum(scores, self.least) if any(self.least) else scores
 
@@ -169,6 +203,10 @@ class OrthogonalBlocks(_Structure):
         """Component scores (..., K)."""
         return self._at_least(np.stack(self._distances(e), axis=-1))
 
+    def quantiles(self, covariance: Array, level: float) -> Array:
+        """Quantiles of the scores (K,) that together cover `level` of normal residuals with this covariance."""
+        return self._distance_quantiles(covariance, [1.0 - part * (1.0 - level) for part in self.shares])
+
     def half_width(self, radii: Array) -> Array:
         """sum_j sqrt(radius_j) spread_ij (..., N)."""
         return np.sqrt(radii) @ self._spreads
@@ -197,6 +235,11 @@ class GroupMaximum(_Structure):
     def scores(self, e: Array) -> Array:
         """Largest root distance (..., 1)."""
         return np.sqrt(np.max(self._distances(e), axis=0))[..., None]
+
+    def quantiles(self, covariance: Array, level: float) -> Array:
+        """Quantile of the score (1,) at `level` for normal residuals with this covariance: the largest group's."""
+        each = [level ** (1.0 / len(self.bases))] * len(self.bases)
+        return np.sqrt(self._distance_quantiles(covariance, each).max(keepdims=True))
 
     def half_width(self, radii: Array) -> Array:
         """radius sd_i (..., N)."""
@@ -245,6 +288,17 @@ class FactorBox(_Structure):
         factor = np.sqrt(np.max(self._distances(e), axis=0))
         rest = e - e @ self._projection
         return self._at_least(np.stack([factor, (np.abs(rest) / self.sd).max(axis=-1)], axis=-1))
+
+    def quantiles(self, covariance: Array, level: float) -> Array:
+        """Quantiles of both scores (2,) that together cover `level` of normal residuals with this covariance."""
+        factor, box = (1.0 - part * (1.0 - level) for part in self.shares)
+        each = [factor ** (1.0 / len(self.bases))] * len(self.bases)
+        distance = np.sqrt(self._distance_quantiles(covariance, each).max())
+        rest = np.eye(len(covariance)) - self._projection
+        variance = np.einsum("ij,jk,ik->i", rest, covariance, rest)
+        spread = np.sqrt(np.maximum(variance, 0.0)) / np.asarray(self.sd)
+        count = spread.sum() ** 2 / (spread**2).sum() if spread.any() else 1.0  # sensors whose rest is seen
+        return np.array([distance, spread.max() * largest_quantile(count, box)])
 
     @cached_property
     def _projection(self) -> Array:

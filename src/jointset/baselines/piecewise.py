@@ -83,6 +83,13 @@ class PiecewiseLaw:
             out[t] = np.nan if missing[t].all() else self._at(t).observed(missing[t]).distance(e[t])
         return out
 
+    def effective_sensors(self, seen: Array) -> tuple[Array, Array]:
+        """How many independent sensors those `seen` (T, N) amount to, and all; as if independent in complete rows."""
+        some, every = np.full(len(seen), float(seen.shape[1])), np.full(len(seen), float(seen.shape[1]))
+        for t in np.flatnonzero(~seen.all(axis=1)).tolist():
+            some[t], every[t] = self._at(t).effective_sensors(seen[t])
+        return some, every
+
     @cached_property
     def _places(self) -> Array:
         """Piece and position in it of every row (T, 2)."""

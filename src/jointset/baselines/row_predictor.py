@@ -130,9 +130,6 @@ class ComponentPredictor(RowPredictor):
         self.calibration = replace(self.calibration, shares=self.filter.shape.shares)
         return self
 
-    def _scores_of(self, law: Any, rows: Array) -> Array:
-        return law.scores(rows)
-
     def _require_enough(self, found: int, of: str) -> None:
         needed, k = self.calibration.needed, len(self.calibration.shares)
         require(
@@ -150,7 +147,7 @@ class ComponentPredictor(RowPredictor):
         """Observe the next reading (N,), NaN = missing: score it, adapt the level, advance the filter."""
         y = self._reading(y)
         law, radius = self._ahead()
-        scores = law.scores(y)
+        scores = self.score.score(law, y)
         nominal = float(self.calibration.score(self.calibration_state, scores[None])[0])
         inside = bool(np.all(scores <= self.calibration.radii(self.calibration_state)))
         after = self.filter.step(self.filter_state, (y - self.shift) / self.scale)
@@ -181,7 +178,7 @@ class ComponentPredictor(RowPredictor):
         self._times = None
         blocks = list(self._laws(values, self.filter_state))
         law = replace(blocks[0][0], mean=np.concatenate([law.mean for law, _, _ in blocks]))
-        scores = law.scores(values)
+        scores = self.score.score(law, values)
         shared, runs = time.perf_counter() - begin, []
         for one in (self, *others):
             begin = time.perf_counter()

@@ -8,6 +8,10 @@ component scores s lies in the set of level a exactly when a is at most
 so 1 - level(s) is its score on the nominal scale, where the radius is 1 - a. The rule works on that scale: it starts
 from the scores 1/M .. (M - 1)/M, for which its radius at alpha is 1 - alpha, so that a split rule gives the plain
 Bonferroni set and ACI moves alpha_t as it always does.
+
+Past 1 the scale goes on beyond the pools: a component score above all of its pool has the nominal score
+s_j / max pool_j, and a nominal radius r > 1 holds every component to r max pool_j. So a rule whose radius may exceed
+every past score (AgACI, PID) emits the set it believes in: `contains` is `score <= radius` at every step.
 """
 
 from __future__ import annotations
@@ -48,8 +52,8 @@ class SharedState(NamedTuple):
 class SharedLevel:
     """A calibration rule for vectors of component scores (K,).
 
-    `lookback` is that of `ACI`: the pools hold the calibration scores and the last so many test scores. A radius past
-    the largest score of a pool becomes that score, so that every set has a size; `infinite_share` counts such steps.
+    `lookback` is that of `ACI`: the pools hold the calibration scores and the last so many test scores.
+    `infinite_share` counts the steps at which a radius was at or past the largest score of its pool.
     """
 
     rule: Any = field(default_factory=Split)
@@ -85,13 +89,13 @@ class SharedLevel:
         return self._radii(state.pools, np.array([self.radius(state)]))[0][0]
 
     def score(self, state: SharedState, scores: Array) -> Array:
-        """Nominal scores (T,) of component scores (T, K): 1 where a component exceeds every score of its pool."""
+        """Nominal scores (T,) of component scores (T, K): above 1 where a component exceeds every score of its pool."""
         score = np.zeros(len(scores))
         for pool, part, column in zip(state.pools, self.shares, np.asarray(scores).T, strict=True):
             m = len(pool.scores)
             below = pool.scores.searchsorted(column)
             own = 1.0 - (1.0 - below / (m + 1)) / part + TIE
-            score = np.maximum(score, np.where(below == m, 1.0, own))
+            score = np.maximum(score, np.where(below == m, _beyond(pool.scores[-1], column), own))
         return np.where(np.isnan(scores).any(axis=1), np.nan, score)
 
     def update(self, state: SharedState, scores: Array) -> SharedState:
@@ -130,7 +134,8 @@ class SharedLevel:
             score = 0.0
             for pool, part, one in zip(pools, self.shares, row, strict=True):
                 m, below = len(pool), bisect_left(pool, one)
-                score = max(score, 1.0 if below == m else 1.0 - (1.0 - below / (m + 1)) / part + TIE)
+                own = float(_beyond(pool[-1], one)) if below == m else 1.0 - (1.0 - below / (m + 1)) / part + TIE
+                score = max(score, own)
             nominal[t] = score
             rule, steps, limited = self.rule.update(rule, score), steps + 1, limited + bound
             for pool, last, one in zip(pools, recent, row, strict=True):
@@ -149,7 +154,7 @@ class SharedLevel:
             m = len(pool)
             rank = math.floor((m + 1) * (1.0 - GUARD - part * alpha))  # counted from 0
             limited |= rank >= m
-            radii.append(pool[min(max(rank, 0), m - 1)])
+            radii.append(pool[min(max(rank, 0), m - 1)] * max(nominal, 1.0) if nominal >= 0.0 else -1.0)
         return radii, limited
 
     def _radii(self, pools: tuple[ScorePool, ...], nominal: Array) -> tuple[Array, Array]:
@@ -161,14 +166,15 @@ class SharedLevel:
             m = len(pool.scores)
             rank = np.floor((m + 1) * (1.0 - GUARD - part * alphas)).astype(int)  # counted from 0
             limited |= rank >= m
-            columns.append(pool.scores[np.clip(rank, 0, m - 1)])
-        return np.stack(columns, axis=-1), limited
+            columns.append(pool.scores[np.clip(rank, 0, m - 1)] * np.maximum(nominal, 1.0))
+        return np.where(nominal[:, None] >= 0.0, np.stack(columns, axis=-1), -1.0), limited
 
     def infinite_share(self, state: SharedState) -> float:
         """Share of the steps so far at which a radius had to be limited."""
         return max(share(state.limited, state.steps), float(self.rule.infinite_share(state.rule)))
 
 
-def nominal_level(radius: float) -> float:
-    """alpha_t of a nominal radius."""
-    return 1.0 - radius if math.isfinite(radius) else 0.0
+def _beyond(largest: float, score: Array | float) -> Array:
+    """Nominal score of a component score above the largest of its pool, and so above 1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.asarray(score) > largest, score / np.float64(largest), 1.0)

@@ -27,6 +27,7 @@ from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.errors import require, require_alpha
 from jointset.laws import DenseLaw
+from jointset.partial import GapScale
 from jointset.storage import storable
 from jointset.ties import settled
 
@@ -142,7 +143,7 @@ class MultiDimRule:
         """Annuli around the means."""
         lower, upper, *local = parameters
         covariance = Covariance(local[0]) if local else state.past.emitted
-        return Annulus(DenseLaw(mean, covariance), lower, upper)
+        return Annulus(DenseLaw(mean, covariance), lower, upper, GapScale(1.0 - self.alpha))
 
 
 class MultiDimSPCI(PublishedRow):

@@ -10,8 +10,9 @@ A **rule** is a frozen dataclass with three functions of residual arrays (rows a
 A row steps, and runs through whole panels, with these three functions only, so both give the same numbers and no set
 can see its own reading.
 
-Gaps: the backbone fills them with the last reading; a row of readings with a gap is held against the set on its
-observed sensors; only complete rows enter calibration and move the state.
+Gaps: the backbone fills them with the last reading; calibration residuals are made complete
+(`jointset.baselines.published.gaps`); a row of readings with a gap is held against the set on its observed sensors;
+only complete rows move the state.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
+from jointset.baselines.published.gaps import complete_residuals
 from jointset.baselines.published.wrapped import WrappedRule, rewrapped
 from jointset.contracts import Array
 from jointset.errors import InputError, require
@@ -114,16 +116,16 @@ class PublishedRow:
         return self
 
     def calibrate(self, panel: Any) -> Self:
-        """Residuals of a panel from a fresh history; those of rows t0.. without gaps make the first state."""
+        """Residuals of a panel from a fresh history; those of rows t0.., made complete, make the first state."""
         panel = panel_of(panel, self.sensors)
         values = self._values_of(panel)
         self.history, self.state, self._pending = self.backbone.start(), None, None
         residuals = (values - self._means(values))[self.warmup - 1 :]
-        residuals = residuals[~np.isnan(residuals).any(axis=1)]
+        residuals = complete_residuals(residuals, self.name)
         require(
             len(residuals) >= self.rule.needed,
-            f"{self.name}: {len(residuals)} complete calibration rows (of {len(values)}, warm-up {self.warmup}) are "
-            f"too few, at least {self.rule.needed} are needed: calibrate on more rows or fill the gaps",
+            f"{self.name}: {len(residuals)} calibration rows with readings (of {len(values)}, warm-up {self.warmup}) "
+            f"are too few, at least {self.rule.needed} are needed: calibrate on more rows",
         )
         self.state = self.rule.start(residuals)
         self.n_calibration = len(self.calibration_scores) or len(residuals)

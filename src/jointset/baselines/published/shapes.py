@@ -5,13 +5,14 @@ Both keep the sizes of `jointset.regions` and add `score` and `radius`, the pair
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from jointset.contracts import Array
+from jointset.partial import UNCALIBRATED, GapScale
 from jointset.regions import Sizes, mahalanobis_score, unit_ball_log_volume
 
 
@@ -20,12 +21,14 @@ class Annulus(Sizes):
     """{y : lower <= ((y - m)' S^-1 (y - m))^1/2 <= upper}: radii on the root scale, (...) or one for all steps.
 
     With `lower` > 0 the set has a hole around its own centre. `contains` and `log_volume` leave the hole out;
-    `log_volume_filled` is the ellipsoid of `upper` alone. The hole does not change the projections on the sensors.
+    `log_volume_filled` is the ellipsoid of `upper` alone. The hole does not change the projections on the sensors. A
+    reading with gaps is held against `upper` alone: it says too little on the others to lie in the hole.
     """
 
     law: Any
     lower: Any
     upper: Any
+    gaps: GapScale = UNCALIBRATED
 
     @property
     def center(self) -> Array:  # type: ignore[override]
@@ -44,7 +47,7 @@ class Annulus(Sizes):
 
     def score(self, y: Array) -> Array:
         """Root Mahalanobis distance (...); rows with gaps are put on the scale of all sensors."""
-        return np.sqrt(mahalanobis_score(self.law, y))
+        return np.sqrt(mahalanobis_score(self.law, y, self.gaps))
 
     def growth(self, y: Array) -> Array:
         """The least factor by which the filled set must be scaled to hold a reading (...)."""
@@ -52,12 +55,13 @@ class Annulus(Sizes):
 
     def at_least(self, half_width: Array) -> Annulus:
         """The set with an outer radius of 0.001 or more, so that it can be scaled."""
-        return Annulus(self.law, self.lower, np.maximum(self.upper, 1e-3))
+        return replace(self, upper=np.maximum(self.upper, 1e-3))
 
     def contains(self, y: Array) -> Array:
         """Whether the reading lies between the two radii."""
         score = self.score(y)
-        return (self.lower <= score) & (score <= self.upper)
+        beyond_hole = (self.lower <= score) | np.isnan(y).any(-1)
+        return beyond_hole & (score <= self.upper)
 
     def contributions(self, y: Array) -> Array:
         """Drop of the squared distance when one sensor is left out (..., N)."""
@@ -81,12 +85,15 @@ class Annulus(Sizes):
         return unit_ball_log_volume(n) / n + log_radius + 0.5 * self.law.log_det / n
 
     def __getitem__(self, index: Any) -> Annulus:
-        return Annulus(self.law[index], _at(self.lower, index), _at(self.upper, index))
+        return replace(self, law=self.law[index], lower=_at(self.lower, index), upper=_at(self.upper, index))
 
 
 @dataclass(frozen=True)
 class IntervalBox(Sizes):
-    """{y : lower_i <= y_i <= upper_i for all i}, ends (..., N) in the units of the data; `closed=False` is strict."""
+    """{y : lower_i <= y_i <= upper_i for all i}, ends (..., N) in the units of the data; `closed=False` is strict.
+
+    A reading with gaps is inside when every sensor that was read is: the fewer were read, the more often.
+    """
 
     lower: Array
     upper: Array

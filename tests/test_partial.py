@@ -1,0 +1,142 @@
+"""Rows with gaps: the mean is always inside, and what was read is covered as often as complete rows are."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, kstest
+
+from jointset import Panel
+from jointset.datasets.cells import cell
+from jointset.laws import DenseLaw, LowRankLaw
+from jointset.methods import predictor_for
+from jointset.partial import GapScale
+from jointset.regions import Box, Ellipsoid
+from jointset.scores import BlockMaximum, Mahalanobis, MaxStudentised
+
+LEVEL = 0.9
+
+
+def correlated(n=20, steps=()):
+    return DenseLaw(np.zeros((*steps, n)), np.eye(n) + 0.5)
+
+
+def with_gaps(rng, values, missing):
+    """Each row without `missing` sensors of its own."""
+    values = values.copy()
+    for row in values:
+        row[rng.permutation(len(row))[:missing]] = np.nan
+    return values
+
+
+@pytest.mark.parametrize("read", [1, 2, 10, 19])
+@pytest.mark.parametrize("radius", [1e-6, 0.1, 5.8, 28.0])
+def test_a_perfect_reading_is_inside(read, radius):
+    y = np.zeros(20)
+    y[read:] = np.nan
+    law = DenseLaw(np.zeros(20), np.eye(20))
+    assert Ellipsoid(law, radius).contains(y)
+    assert Box(law, radius).contains(y)
+    assert Mahalanobis(GapScale(0.9, 28.0)).score(law, y) == 0.0
+    assert MaxStudentised(GapScale(0.9, 28.0)).score(law, y) == 0.0
+
+
+@pytest.mark.parametrize("score", [Mahalanobis(), MaxStudentised(), BlockMaximum((np.arange(8), np.arange(8, 20)))])
+@pytest.mark.parametrize("missing", [1, 5, 10, 15])
+@pytest.mark.parametrize("scale", [0.01, 1.0, 50.0])
+def test_coverage_of_what_was_read_whatever_the_scale_of_the_law(score, missing, scale):
+    """Readings are `scale` times as wide as the law says; the radius is that of complete rows."""
+    rng, steps = np.random.default_rng(missing), 6000
+    law = correlated(steps=(steps,))
+    score = score.with_gaps(GapScale(LEVEL))
+    radius = np.sort(score.score(law, scale * law.sample(rng)))[int(LEVEL * (steps + 1))]
+    partial = with_gaps(rng, scale * law.sample(rng), missing)
+    plain = np.mean(score.score(law, partial) <= radius)
+    ranked = np.mean(score.with_gaps(GapScale(LEVEL, radius)).score(law, partial) <= radius)
+    assert LEVEL - 0.015 <= plain <= LEVEL + 0.06  # boxes count effective sensors, blocks each have their own scale
+    if isinstance(score, Mahalanobis):
+        assert plain == pytest.approx(LEVEL, abs=0.012)
+        assert ranked == pytest.approx(plain, abs=1e-3)  # the same decision at the radius
+
+
+@pytest.mark.parametrize("scale", [0.2, 1.0, 3.0])
+def test_scores_of_rows_with_gaps_rank_as_complete_ones(scale):
+    """With the radius known, all quantiles agree: ranks that `trust` watches, and levels that ACI moves to."""
+    rng, n = np.random.default_rng(0), 20
+    law = correlated(n, (20_000,))
+    gaps = GapScale(LEVEL, scale**2 * chi2(n).ppf(LEVEL))
+    y = scale * law.sample(rng)
+    y[rng.random(y.shape) < 0.5] = np.nan
+    scores = Mahalanobis(gaps).score(law, y) / scale**2
+    assert kstest(scores, chi2(n).cdf).statistic < 0.015  # three times the noise level of this sample size
+    plain = law.mahalanobis(y)
+    assert (np.diff(scores[np.lexsort((plain, np.isnan(y).sum(1)))]) >= 0).mean() > 0.99  # increasing for equal counts
+
+
+@pytest.mark.parametrize("score", [Mahalanobis, MaxStudentised])
+@pytest.mark.parametrize("far", [1e3, 1e8])
+def test_a_far_reading_is_far_whatever_is_missing(score, far):
+    law = correlated()
+    y = np.full(20, np.nan)
+    y[3] = far
+    assert score(GapScale(0.9, 5.0)).score(law, y) > 100.0
+    assert np.isfinite(score(GapScale(0.9, 5.0)).score(law, y))
+
+
+def test_effective_sensors_of_a_low_rank_law_are_those_of_the_dense_one():
+    rng = np.random.default_rng(1)
+    law = LowRankLaw(np.zeros((5, 7)), rng.uniform(0.5, 2.0, (5, 7)), rng.standard_normal((5, 7, 2)))
+    seen = rng.random((5, 7)) < 0.6
+    dense = DenseLaw(law.mean, law.dense())
+    for mine, theirs in zip(law.effective_sensors(seen), dense.effective_sensors(seen), strict=True):
+        np.testing.assert_allclose(mine, theirs)
+    assert DenseLaw(np.zeros(4), np.eye(4)).effective_sensors(np.array([1, 1, 0, 1], bool)) == (3.0, 4.0)
+
+
+RING = np.roll(np.eye(6), 1, axis=0) + np.roll(np.eye(6), -1, axis=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["static", "static:box", "factor", "group", "spectral", "kalman", "copula"])
+@pytest.mark.parametrize("correlation", [0.0, 0.8])
+def test_rows_with_gaps_in_calibration_and_test(method, correlation):
+    """Exchangeable normal rows, 20 % of the cells empty: coverage hardly depends on how many sensors are missing."""
+    root = np.linalg.cholesky((1 - correlation) * np.eye(6) + correlation)
+    inside, counts = [], []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        values = rng.standard_normal((1400, 6)) @ root.T
+        values[400:][rng.random((1000, 6)) < 0.2] = np.nan
+        panel = Panel(values, [f"s{i}" for i in range(6)], adjacency=RING)
+        run = predictor_for(method).fit(panel[:400]).calibrate(panel[400:800]).run(panel[800:], regions=False)
+        seen = ~np.isnan(run.score)
+        inside.append(run.inside[seen])
+        counts.append(np.isnan(run.values).sum(axis=1)[seen])
+    inside, counts = np.concatenate(inside), np.concatenate(counts)
+    found = [inside[counts == k].mean() for k in range(4)]  # 3 missing: about 650 rows
+    most = 0.97 if method == "copula" else 0.95  # its intervals are those of complete rows
+    assert all(0.875 <= share <= most for share in found), found
+
+
+CELLS = ("metr-la-20", "aqi-12", "ett-7", "jena-20", "elec-20", "solar-12")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CELLS)
+def test_partial_rows_of_real_networks(name, real_data):
+    """Four filters, half of the test rows with 1 sensor, 25, 50 or 90 % of them: covered as complete rows are."""
+    from jointset.baselines.rows import fitted_row
+
+    real_data({"elec-20": "elec.npz"}.get(name, name.rpartition("-")[0] + ".npz"))
+    data = cell(name)
+    n, rng = data.test.n_sensors, np.random.default_rng(0)
+    values, kind = data.test.values.copy(), rng.integers(-4, 4, len(data.test))  # below 0: complete
+    reads = [1, max(1, round(0.25 * n)), round(0.5 * n), round(0.9 * n)]
+    for t in np.flatnonzero(kind >= 0):
+        values[t, rng.permutation(n)[reads[kind[t]] :]] = np.nan
+    for method in ("kalman", "kalman-tuned", "static", "static:box"):
+        run = fitted_row(method, data).run(data.test.with_values(values), regions=False)
+        complete = run.inside[kind < 0].mean()
+        for which, read in enumerate(reads):
+            share = run.inside[kind == which].mean()
+            assert share >= min(complete, LEVEL) - 0.05, (
+                f"{method}: {share:.3f} with {read} read, {complete:.3f} with all"
+            )
