@@ -226,7 +226,7 @@ def fit(
         typer.echo("No graph: sensors are not mixed with their neighbours.")
     typer.echo(f"Fitted on {len(train)} rows, calibrated on {len(calibrating)} ({predictor.n_calibration} scores).")
     if run is not None:
-        show_summary(run.summary(), alpha, f"On the last {len(test)} rows")
+        show_summary(run, alpha, f"On the last {len(test)} rows")
     show_trust(predictor)
     typer.echo(f"Saved {out}. Next: jointset predict {out}")
 
@@ -279,7 +279,7 @@ def predict(
     if as_json:
         show_json(run.summary())
     else:
-        show_summary(run.summary(), predictor.alpha, f"On the {len(data)} rows of {panel}")
+        show_summary(run, predictor.alpha, f"On the {len(data)} rows of {panel}")
         show_trust(predictor)
         typer.echo(f"Wrote {out}." if out else "--out FILE.csv writes one line a row.")
         if save:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jointset.clock_coverage import ClockCoverage, clock_coverage
 from jointset.contracts import Array
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ class Run:
         """Share of rows inside their region, among rows with at least one reading."""
         seen = ~np.isnan(self.score)
         return float(self.inside[seen].mean()) if seen.any() else float("nan")
+
+    @property
+    def clock(self) -> ClockCoverage | None:
+        """Coverage by hour and weekday; None where the rows have no clock."""
+        return clock_coverage(self.timestamps, self.inside, ~np.isnan(self.score))
 
     @property
     def marginal(self) -> float:

@@ -18,6 +18,7 @@ from jointset.errors import InputError
 if TYPE_CHECKING:
     from jointset.predictor import JointPredictor
     from jointset.report.demo import Result
+    from jointset.runs import Run
 
 
 @contextmanager
@@ -88,11 +89,13 @@ def show_table(columns: tuple[str, ...], rows: list[list[str]], title: str | Non
     Console(markup=False, highlight=False).print(table)
 
 
-def show_summary(summary: dict[str, Any], alpha: float, where: str) -> None:
-    """Coverage and sizes as a table, and what they mean in a sentence."""
+def show_summary(run: Run, alpha: float, where: str) -> None:
+    """Coverage and sizes of a run as a table, and what they mean in a sentence."""
+    summary, clock = run.summary(), run.clock
     show_table(("joint", "width", "width_full", "log-volume"), [sizes(summary)])
     share = f"{100 * summary['joint']:.1f} % of the time (target {100 * (1 - alpha):g} %)"
-    typer.echo(f"{where} the set contained the whole reading {share}.")
+    uneven = f"; {clock.words}" if clock is not None and clock.words else ""
+    typer.echo(f"{where} the set contained the whole reading {share}{uneven}.")
     show_limits(summary)
 
 

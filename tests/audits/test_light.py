@@ -80,7 +80,7 @@ def test_the_command_goes_on_and_its_exit_code_says_that_one_broke(predictor, de
 
     predictor.save(tmp_path / "model")
     dead.to_npz(tmp_path / "later.npz")
-    asked = ["audit", str(tmp_path / "model"), str(tmp_path / "later.npz")]
+    asked = ["audit", str(tmp_path / "model"), str(tmp_path / "later.npz"), "--audits", "theory,m_eff"]
     whole = CliRunner().invoke(app, asked)
     assert whole.exit_code == 0 and f"no reading of '{dead.sensors[2]}'" in whole.stderr
     monkeypatch.setitem(AUDITS, "theory", AUDITS["theory"]._replace(run=broken))
@@ -167,7 +167,6 @@ def test_the_page_says_it_in_plain_words_first(found, tmp_path):
         assert not re.search(r"[a-z]_[a-zA-Z]", AUDITS[name].title) and AUDITS[name].title in text, name
         assert AUDITS[name].symbol and f"<code>{name}</code>" in text
     assert "How the light is set" in text and "green" in text and "amber" in text and "red" in text
-    assert "<table" not in text.partition("How the light is set")[0]  # nothing to scroll sideways on a phone
 
 
 def test_titles_and_symbols_stand_in_the_docs():

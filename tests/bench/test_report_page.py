@@ -148,6 +148,21 @@ def test_results_without_traces_or_audits_make_a_page(tmp_path):
     assert 'id="audits"' not in page and data(page)["groups"][0]["trace"] is None
 
 
+def test_hours_and_weekdays_are_counted_and_a_bad_hour_is_named(tmp_path):
+    made = trace(24 * 60, ["a", "b"])
+    made["timestamps"] = 345_600 + 3600 * np.arange(24 * 60)  # from a Monday
+    made["inside"] = made["timestamps"] % 86_400 != 5 * 3600
+    write_rows(tmp_path, "one", [row("a", "static", 0, "one"), row("a", "ewma", 0, "one")])
+    write_trace(tmp_path, "one", {"static": made, "ewma": made | {"inside": np.ones(24 * 60, bool)}})
+    found = data(render(tmp_path))
+    first, second = (one["clock"] for one in found["traces"])
+    assert first["rows"] == second["rows"] and np.sum(found["clocks"][first["rows"]]) == 24 * 60
+    assert np.sum(first["missed"], axis=0)[5] == np.sum(first["missed"]) == 60
+    assert "0 % at 05 h" in first["words"] and second["words"] == ""
+    write_trace(tmp_path, "one", {"static": {key: made[key] for key in ("score", "radius", "inside")}})
+    assert data(render(tmp_path))["traces"][0]["clock"] is None
+
+
 @pytest.mark.parametrize("steps", [1, 7, 60, 4200, 30_000])
 def test_envelope_loses_no_peak_and_counts_every_miss(steps):
     made = trace(steps, ["a", "b"], adaptive=True)

@@ -105,6 +105,7 @@ def test_drill_down(opened):
     assert "2012-03-" in opened.run("return document.getElementById('course-worst').innerText")
     bars = opened.run("return [...document.querySelectorAll('#course-blame .name')].map((one) => one.textContent)")
     assert bars[0] == "sensor 0"
+    assert opened.run("return document.querySelectorAll('#clock-table tbody tr').length") == 24
     choose(opened, "#course-method", "factor+aci")
     assert opened.run(about).startswith("factor+aci on metr-la-20")
     assert "not known" in opened.run("return document.getElementById('course-blame').innerText")
@@ -112,6 +113,7 @@ def test_drill_down(opened):
     assert "dashed: kalman" in opened.run("return document.querySelector('#course-share figcaption').textContent")
     hostile = opened.run("return [...document.querySelectorAll('#course-panel option')].map((one) => one.text)[0]")
     choose(opened, "#course-panel", hostile)
+    assert opened.run("return document.getElementById('course-clock').hidden")  # no time stamps
     assert "<img" in opened.run("return document.querySelector('#course-outside .name').textContent")
 
 

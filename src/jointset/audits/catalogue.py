@@ -29,6 +29,13 @@ AUDITS = {
         "the share of the rows inside their set. Chance explains a band around the target that is wider for a short "
         "calibration, for few rows, and for hits and misses that come in runs (Bernstein form, 90 % confidence)",
     ),
+    "clock": Audit(
+        coverage.clock,
+        "By hour and weekday",
+        "does the set hold at every hour and on every weekday?",
+        "the lowest share inside of an hour or a weekday that chance does not explain (exact binomial intervals, 95 % "
+        "for all hours together; rows of one hour of one day go together). Hours are those of the time stamps (UTC)",
+    ),
     "m_eff": Audit(
         memory.m_eff,
         "Worth of the calibration",

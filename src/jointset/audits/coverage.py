@@ -1,11 +1,13 @@
-"""Audits of what was seen: the share of rows inside their set, held against what was promised."""
+"""Audits of what was seen: the share of rows inside their set, held against what was promised, and by the clock."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from jointset.audits.records import Record, curve
+from jointset.audits import verdicts
+from jointset.audits.records import Record, curve, listed
 from jointset.audits.subject import Skip, Subject
+from jointset.clock_coverage import WEEKDAYS
 from jointset.contracts import Array
 from jointset.errors import some
 from jointset.promise import promise_of
@@ -36,6 +38,27 @@ def coverage(subject: Subject) -> Record:
         "window": window,
         "curve": {**curve(drawn + window, share[drawn], label), "xlabel": "row", "target": promise.target},
         "verdict": promise.sentence + left,
+    }
+
+
+def clock(subject: Subject) -> Record:
+    """Share of the rows inside by hour of day and by weekday, with what chance does not explain."""
+    found = subject.run.clock
+    if found is None:
+        raise Skip("needs time stamps at several hours of the day")
+    hour, target = found.hour, 1.0 - subject.alpha
+    hours = zip(hour.groups, hour.share, hour.rows, hour.low, hour.high, strict=True)
+    names = [WEEKDAYS[day] for day in found.weekday.groups]
+    days = zip(names, found.weekday.share, found.weekday.rows, found.weekday.low, found.weekday.high, strict=True)
+    keys = ("share", "rows", "low", "high")
+    return {
+        "value": found.worst,
+        "target": target,
+        "hours": {f"{name:02d}": dict(zip(keys, map(float, numbers), strict=True)) for name, *numbers in hours},
+        "weekdays": {name: dict(zip(keys, map(float, numbers), strict=True)) for name, *numbers in days},
+        "rows": listed(found.rows),
+        "hits": listed(found.hits),
+        "verdict": verdicts.clock(found.words, subject.run.joint),
     }
 
 

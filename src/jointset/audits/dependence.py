@@ -16,6 +16,9 @@ from jointset.errors import require
 LAGS = 30  # K_max of the paper
 SPREAD = 0.02  # thresholds s* (1 - 0.02), s*, s* (1 + 0.02)
 WINDOW = 5.0  # Sokal's rule: the window is at least this many integrated times
+PERIODS = {"daily": 86_400, "weekly": 604_800}  # seconds
+SEASONAL = 0.1  # correlation at a seasonal lag below which nothing is said
+CLEAR = 3.0  # standard errors by which it has to stand out
 BAND = 1.96  # correlations within BAND / sqrt(m) of zero are noise
 
 
@@ -26,6 +29,14 @@ class IntegratedTime(NamedTuple):
     window: int
     standard_error: float
     automatic: bool  # whether the window was chosen from the series
+
+
+class Season(NamedTuple):
+    """Correlation of hits one period apart, and whether it stands out of what half a period and noise explain."""
+
+    lag: int
+    correlation: float
+    clear: bool
 
 
 class EffectiveSizes(NamedTuple):
@@ -95,6 +106,33 @@ def integrated_time(x: Array, lags: int | None = None) -> IntegratedTime:
         window = int(enough[0]) if len(enough) else window
     tau = float(sums[window])
     return IntegratedTime(tau, window, abs(tau) * float(np.sqrt(2.0 * (2 * window + 1) / m)), lags is None)
+
+
+def season_of(hits: Array, cadence: int | None) -> dict[str, Season]:
+    """Daily and weekly correlation of hits (m,) at steps of `cadence` seconds; periods that do not fit in three times
+    are left out, as are those that are no whole number of steps, at least two.
+
+    The standard error of a correlation at a far lag is sqrt((1 + 2 sum r_k^2) / m) over the short lags (Bartlett).
+    A week is clear only where it repeats more than the day does.
+
+    >>> season_of(np.tile(np.arange(24.0) != 5, 30), 3600)["daily"]
+    Season(lag=24, correlation=1.0, clear=True)
+    """
+    hits, found = np.asarray(hits, dtype=float), {}
+    m = len(hits)
+    if cadence is None or not m or np.ptp(hits) == 0:
+        return {}
+    gamma = autocovariance(hits)
+    r = gamma / gamma[0] * m / (m - np.arange(m))
+    explained = SEASONAL
+    for name, period in PERIODS.items():
+        lag = round(period / cadence)
+        if lag >= 2 and 3 * lag <= m and abs(lag * cadence - period) <= 0.05 * period:
+            noise = CLEAR * float(np.sqrt((1.0 + 2.0 * np.sum(r[1 : lag // 2] ** 2)) / m))
+            clear = r[lag] > max(explained, float(r[lag // 2]) + noise)
+            found[name] = Season(lag, round(float(r[lag]), 12), bool(clear))
+            explained = max(explained, float(r[lag]) + noise)
+    return found
 
 
 def effective_sizes(

@@ -9,19 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from jointset.promise import FAR
+
 Record = Mapping[str, Any]
+UNEVEN = 0.05  # points under the target from which an hour or a weekday counts
+SEASONAL = 0.2  # correlation of hits a day or a week apart from which it counts
 BAND = 0.1  # half-width of the band of coverage from which a calibration is worth too little
 FLOOR = 0.01  # share of variances near their floor
 COLOURS = ("green", "amber", "red")
 RULES = {  # for the page: what each colour says
     "green": "what was seen agrees with what was promised, and no audit below found a reason to doubt it.",
     "amber": (
-        "use with care. One of: the share of rows inside lies outside the band that chance explains; the calibration "
-        "is worth so little that coverage may lie more than 10 points off; the warm-up is too short; a wrong start of "
-        "the filter is not forgotten; variances sit at their floor; a sensor has no reading; an audit failed."
+        "use with care. One of: the share of rows inside lies outside the band that chance explains; an hour "
+        "or a weekday lies 5 points or more under the target by more than chance; misses repeat every day or week; the "
+        "calibration is worth so little that coverage may lie more than 10 points off; the warm-up is too short; a "
+        "wrong start of the filter is not forgotten; variances sit at their floor; a sensor has no reading; an audit "
+        "failed."
     ),
     "red": (
-        "do not rely on the sets: the share of rows inside lies under that band and 15 points or more under the target."
+        "do not rely on the sets: the share of rows inside lies under that band and 15 points or more under the "
+        "target, or that of an hour or a weekday lies so far under it by more than chance."
     ),
 }
 OPENING = {
@@ -36,6 +43,18 @@ def _coverage(record: Record) -> str:
     if record.get("dead"):
         return {"far": "red"}.get(record["word"], "amber")
     return {"kept": "green", "far": "red"}.get(record["word"], "amber")
+
+
+def _clock(record: Record) -> str:
+    worst, target = record.get("value"), record["target"]
+    if worst is None or worst > target - UNEVEN:
+        return "green"
+    return "red" if worst <= target - FAR else "amber"
+
+
+def _season(record: Record) -> str | None:
+    found = [one["correlation"] for one in (record.get("season") or {}).values() if one["clear"]]
+    return "amber" if found and max(found) >= SEASONAL else None
 
 
 def _forgets(record: Record) -> str:
@@ -57,6 +76,8 @@ def _warmup(record: Record) -> str | None:
 
 LIGHTS: dict[str, Callable[[Record], str | None]] = {
     "coverage": _coverage,
+    "clock": _clock,
+    "tau_int": _season,
     "rho_dG": _forgets,
     "m_eff": _worth,
     "spectrum": _spectrum,

@@ -46,7 +46,7 @@ def rho_DL(subject: Subject) -> Record:
 
     found = subject.contraction
     distances = finite_horizon(found.distances)
-    record = _pairs(subject, "rho_DL", found.rho_DL, distances, "its effect over the next ten laws")
+    record = _pairs(subject, "rho_DL", found.rho_DL, distances, "the effect of a wrong state over the next ten laws")
     drawn = _decay(np.arange(distances.shape[1]), distances.mean(axis=0), "finite-horizon distance")
     return record | {"curve": drawn}
 
@@ -150,7 +150,7 @@ def rho_ind(subject: Subject) -> Record:
         "absolute_sum": listed(found.absolute_sum),
         "noise": found.noise,
         "curve": {**curve(found.lags, correlation, "autocorrelation of hits"), "xlabel": "lag"},
-        "verdict": verdicts.hits(float(found.rho[1]), int(found.fitted_lags[1])),
+        "verdict": verdicts.hits(float(found.rho[1]), int(found.fitted_lags[1]), subject.season),
     }
 
 
@@ -166,8 +166,9 @@ def tau_int(subject: Subject) -> Record:
         "by_threshold": listed(found.tau),
         "automatic": found.automatic.tau,
         "automatic_window": found.automatic.window,
+        "season": {name: one._asdict() for name, one in subject.season.items()},
         "curve": {**curve(found.lags[1:], sums, "tau_int over the lags summed"), "xlabel": "lag"},
-        "verdict": verdicts.integrated_time(found.time.tau, found.automatic.tau, found.time.window),
+        "verdict": verdicts.integrated_time(found.time.tau, found.automatic.tau, found.time.window, subject.season),
     }
 
 

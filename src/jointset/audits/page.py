@@ -8,10 +8,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import jointset
 from jointset.audits.catalogue import AUDITS
 from jointset.audits.light import OPENING, RULES, light_of, overall
+from jointset.clock_coverage import WEEKDAYS
 from jointset.writing import whole_file
+
+FEW = 5  # rows of a cell of the table hour by weekday below which its share is small print
+DEEP = 0.4  # points under the target at which a cell is as red as it gets
 
 
 def write_page(path: Path, audited: Mapping[str, Mapping[str, Any]]) -> None:
@@ -21,7 +27,7 @@ def write_page(path: Path, audited: Mapping[str, Mapping[str, Any]]) -> None:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     template = environment.from_string((files("jointset.audits") / "page.html").read_text(encoding="utf-8"))
     sections = [section(title, audits) for title, audits in audited.items()]
-    text = template.render(sections=sections, rules=RULES, version=jointset.__version__)
+    text = template.render(sections=sections, rules=RULES, few=FEW, version=jointset.__version__)
     with whole_file(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
 
@@ -53,8 +59,40 @@ def card(name: str, record: Mapping[str, Any], salt: str) -> dict[str, Any]:
         "number": headline(record.get("value")),
         "paper": headline(record.get("paper")),
         "note": record.get("note"),
+        "heat": heat(record) if name == "clock" and "hits" in record else None,
         "picture": Markup(svg(curve, f"{salt} {name}")) if curve else None,
     }
+
+
+def heat(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The table hour by weekday: a cell for each, and a last one for the hour over all days."""
+    rows, hits = np.array(record["rows"]), np.array(record["hits"])  # (7, 24)
+    target = float(record["target"])
+    hits, rows = (np.vstack([counts, counts.sum(axis=0)]) for counts in (hits, rows))
+    lines = [
+        (f"{hour:02d}", [_cell(*counts, target) for counts in zip(hits[:, hour], rows[:, hour], strict=True)])
+        for hour in np.flatnonzero(rows[-1])
+    ]
+    return {"days": [name[:2] for name in WEEKDAYS], "hours": lines}
+
+
+def _cell(hits: int, rows: int, target: float) -> dict[str, Any]:
+    if not rows:
+        return {"hits": 0, "rows": 0, "share": "", "colour": "#f4f4f4"}
+    share = float(hits / rows)
+    return {"hits": int(hits), "rows": int(rows), "share": f"{100 * share:.0f}", "colour": colour(share, target)}
+
+
+def colour(share: float, target: float) -> str:
+    """White at the target, red as far as 40 points under it, blue up to all rows inside.
+
+    >>> colour(0.9, 0.9), colour(0.4, 0.9), colour(1.0, 0.9)
+    ('rgb(255,255,255)', 'rgb(239,138,98)', 'rgb(146,197,222)')
+    """
+    below = share < target
+    strength = min((target - share) / DEEP, 1.0) if below else (share - target) / max(1.0 - target, 1e-9)
+    full = (239, 138, 98) if below else (146, 197, 222)
+    return f"rgb({','.join(str(round(255 + strength * (channel - 255))) for channel in full)})"
 
 
 def _entry(name: str) -> dict[str, str]:

@@ -24,7 +24,7 @@ from jointset.scores import Mahalanobis
 
 if TYPE_CHECKING:
     from jointset.audits.contraction import Contraction
-    from jointset.audits.dependence import IndicatorDependence
+    from jointset.audits.dependence import IndicatorDependence, Season
     from jointset.datasets.cells import Cell
 
 SHORTEST = 120  # rows below which the trajectories of the audits do not fit
@@ -164,6 +164,13 @@ class Subject:
         from jointset.audits.dependence import indicator_dependence
 
         return indicator_dependence(self.scores, self.radius, squared=self.squared)
+
+    @cached_property
+    def season(self) -> dict[str, Season]:
+        """Daily and weekly correlation of the hits of calibration, at the cadence of the readings."""
+        from jointset.audits.dependence import season_of
+
+        return season_of((self.scores <= self.radius).astype(float), self.panel.cadence)
 
     @cached_property
     def run(self) -> Run:

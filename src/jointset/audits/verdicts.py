@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from jointset.audits.dependence import Season
 from jointset.audits.theory_coverage import bernstein_interval
 from jointset.errors import some
 
@@ -47,14 +49,45 @@ def effective_size(m: int, m_eff: float, alpha: float) -> str:
     return f"{told}; expect coverage {1 - alpha:.2f} ± {band(alpha, m_eff):.2f}"
 
 
-def integrated_time(tau: float, automatic: float, lags: int) -> str:
-    """How long a hit or a miss lasts."""
+def seasons(season: Mapping[str, Season]) -> str:
+    """What repeats with the clock; empty where nothing does.
+
+    >>> seasons({"daily": Season(24, 0.5, True), "weekly": Season(168, 0.2, False)})
+    'repeat every day (correlation 0.50 at lag 24)'
+    """
+    names = {"daily": "day", "weekly": "week"}
+    clear = [(names[name], one) for name, one in season.items() if one.clear]
+    told = [f"every {name} (correlation {one.correlation:.2f} at lag {one.lag})" for name, one in clear]
+    return f"repeat {' and '.join(told)}" if told else ""
+
+
+def integrated_time(
+    tau: float, automatic: float, lags: int, season: Mapping[str, Season] = MappingProxyType({})
+) -> str:
+    """How long a hit or a miss lasts, and whether they repeat with the clock."""
     if tau != tau:
         return "all hits or none: there is no dependence to measure"
+    repeats = seasons(season)
     if max(tau, automatic) < 1.5:
+        if repeats:
+            return (
+                f"hits and misses {repeats}; from step to step they hardly depend (tau_int {tau:.1f} over {lags} lags)"
+            )
         return f"hits and misses come almost independently (tau_int {tau:.1f} over {lags} lags)"
     told = f"hits and misses come in runs: {tau:.1f} steps are worth one (tau_int over {lags} lags)"
-    return f"{told}; {automatic:.0f} once longer memory is counted" if automatic > 1.5 * tau else told
+    told = f"{told}; {automatic:.0f} once longer memory is counted" if automatic > 1.5 * tau else told
+    return f"{told}; they {repeats}" if repeats else told
+
+
+def clock(words: str, joint: float) -> str:
+    """What a share over all hides.
+
+    >>> clock("by the hour 31 % at 05 h to 100 % at 02 h", 0.901)
+    '90.1 % of the rows were inside over all, but by the hour 31 % at 05 h to 100 % at 02 h'
+    """
+    if words:
+        return f"{100 * joint:.1f} % of the rows were inside over all, but {words}"
+    return f"no hour and no weekday differs from the {100 * joint:.1f} % over all by more than chance explains"
 
 
 def rate(name: str, value: float, what: str, forgotten: float) -> str:
@@ -93,10 +126,12 @@ def observability(p5: float, p50: float, verdict: str) -> str:
     return f"{told}: harmless while they stay unseen"
 
 
-def hits(rho: float, fitted: int) -> str:
-    """How hits decorrelate."""
+def hits(rho: float, fitted: int, season: Mapping[str, Season] = MappingProxyType({})) -> str:
+    """How hits decorrelate, and whether they repeat with the clock."""
     if rho != rho:
         return "all hits or none: there is no dependence to measure"
+    if seasons(season):
+        return f"hits and misses {seasons(season)}: no rate of decay can be read from the lags"
     if fitted == 0:
         return "hits at neighbouring steps are uncorrelated as far as the data can tell"
     steps = math.ceil(steps_to_forget(rho, 0.1))

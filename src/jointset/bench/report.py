@@ -14,7 +14,7 @@ from typing import Any
 import jointset
 from jointset.bench.report_audits import Audited, read_audits
 from jointset.bench.report_groups import METRICS, Group, Panel, panels, reference
-from jointset.bench.report_traces import EXACT, axis, course, digits, stamped, stored_trace, stretches_for
+from jointset.bench.report_traces import EXACT, axis, by_clock, course, digits, stamped, stored_trace, stretches_for
 from jointset.bench.report_words import opening, verdict
 from jointset.bench.results import read_results, read_runs
 from jointset.bench.tables.measured import SLACK
@@ -107,6 +107,7 @@ def page_data(folder: str | Path, shown: Sequence[Panel], audits: Sequence[Audit
         "traces": found.traces,
         "axes": found.axes,
         "sensors": found.sensors,
+        "clocks": found.clocks,
         "audits": [{"title": audited.title, "curves": audited.curves} for audited in audits],
     }
 
@@ -119,6 +120,7 @@ class Traces:
         self.traces: list[dict[str, Any]] = []
         self.axes: list[list[int]] = []
         self.sensors: list[list[str]] = []
+        self.clocks: list[list[list[int]]] = []
         self._stored: tuple[str, dict[str, dict[str, Array]]] = ("", {})
 
     def add(self, panel: int, group: Group) -> int | None:
@@ -134,6 +136,8 @@ class Traces:
                 }
                 times = axis(trace.get("timestamps"), found["steps"], self.bins)
                 found["axis"] = None if times is None else _place(self.axes, times)
+                clock = by_clock(trace)
+                found["clock"] = None if clock is None else clock[0] | {"rows": _place(self.clocks, clock[1])}
                 names = [str(name) for name in trace.get("sensors", ())]
                 found["sensors"] = _place(self.sensors, names)
                 self.traces.append(found)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from jointset.bench.results import TRACES, read_trace
+from jointset.clock_coverage import clock_coverage
 from jointset.contracts import Array
 
 WINDOW = 500  # steps of the rolling coverage, where the test block has twice as many
@@ -114,6 +115,17 @@ def worst_windows(share: Array, window: int) -> list[tuple[int, float]]:
         found.append((start, float(share[start])))
         left[max(0, start - window + 1) : start + window] = math.inf
     return found
+
+
+def by_clock(trace: Mapping[str, Array]) -> tuple[dict[str, Any], list[list[int]]] | None:
+    """Misses (7, 24) by weekday and hour, what chance does not explain, and the rows there; None without a clock."""
+    score, times = np.asarray(trace["score"], float), trace.get("timestamps")
+    if times is None or len(times) != len(score):
+        return None
+    found = clock_coverage(times, np.asarray(trace["inside"], bool), ~np.isnan(score))
+    if found is None:
+        return None
+    return {"missed": (found.rows - found.hits).tolist(), "words": found.words}, found.rows.tolist()
 
 
 def leading(shares: Array | None) -> list[list[Any]] | None:

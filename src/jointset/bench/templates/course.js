@@ -30,6 +30,7 @@ function drawCourse() {
   scoreChart(byId("course-score"), trace);
   shareChart(byId("course-share"), group, trace, other);
   worstTable(trace);
+  clockTable(trace, 1 - panelOf(group).alpha);
   bars(byId("course-outside"), trace, trace.outside, "No reading left the bounds of its sensor.");
   bars(byId("course-blame"), trace, trace.blame, "No joint miss.");
 }
@@ -148,6 +149,27 @@ function worstTable(trace) {
   const times = trace.times === null ? [] : [el("th", { class: "left" }, "from (UTC)"), el("th", { class: "left" }, "to (UTC)")];
   const head = el("thead", {}, el("tr", {}, el("th", { class: "left" }, "test steps"), ...times, el("th", {}, `inside, of ${trace.window}`)));
   byId("course-worst").replaceChildren(el("table", {}, head, el("tbody", {}, ...rows)));
+}
+
+function clockTable(trace, target) {
+  byId("course-clock").hidden = trace.clock === null;
+  if (trace.clock === null) return;
+  const rows = data.clocks[trace.clock.rows];
+  const missed = trace.clock.missed;
+  byId("clock-words").textContent = `${trace.clock.words ? `Inside ${trace.clock.words}.` : "No hour and no weekday differs by more than chance explains."} Share of the steps inside in per cent; red: under the target, blue: above it. Hours are UTC.`;
+  const days = ["Mo", "Tu", "We", "Th", "Fr", "Sa", "Su"];
+  const sum = (table, hour) => table.reduce((total, line) => total + line[hour], 0);
+  const cell = (lost, steps) => {
+    if (!steps) return el("td", { class: "none" });
+    const share = 1 - lost / steps;
+    const made = el("td", { title: `${steps - lost} of ${steps} steps` }, (100 * share).toFixed(0));
+    const strength = share < target ? Math.min((target - share) / 0.4, 1) : (share - target) / Math.max(1 - target, 1e-9);
+    made.style.background = `rgba(${share < target ? "178,24,43" : "33,102,172"},${(0.6 * strength).toFixed(2)})`;
+    return made;
+  };
+  const lines = [...Array(24).keys()].filter((hour) => sum(rows, hour) > 0).map((hour) => el("tr", {}, el("th", {}, String(hour).padStart(2, "0")), ...rows.map((line, day) => cell(missed[day][hour], line[hour])), cell(sum(missed, hour), sum(rows, hour))));
+  const head = el("tr", {}, el("th", {}, "h"), ...days.map((day) => el("th", {}, day)), el("th", {}, "all"));
+  byId("clock-table").replaceChildren(el("thead", {}, head), el("tbody", {}, ...lines));
 }
 
 function bars(holder, trace, shares, nothing) {
