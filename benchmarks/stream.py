@@ -1,4 +1,4 @@
-"""Cost of a live row in the formats a stream takes, JSON against CSV, at N = 1,000 sensors."""
+"""Cost of a live row in the formats a stream takes, JSON and long CSV against wide CSV, at N = 1,000 sensors."""
 
 import argparse
 import json
@@ -11,7 +11,8 @@ import numpy as np
 from jointset.methods import predictor_for
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor
-from jointset.streaming import CsvRows, JsonRows, Stream
+from jointset.streaming import Stream
+from jointset.live_rows import Options, readings
 
 LIMIT = 1.5  # a JSON row against a CSV row, all told
 ROUNDS = 7  # the best counts
@@ -28,8 +29,10 @@ def formats(panel: Panel) -> dict[str, list[str]]:
     """The same rows as lines in every format; the first line of CSV is its header."""
     rows = panel.values.tolist()
     objects = [dict(zip(panel.sensors, row, strict=True)) for row in rows]
+    cells = [f"{t},{name},{value}" for t, row in enumerate(objects) for name, value in row.items()]
     return {
         "CSV": [",".join(("time", *panel.sensors)), *(",".join(map(str, (t, *row))) for t, row in enumerate(rows))],
+        "long CSV": ["time,sensor,value", *cells],
         "JSON object": [json.dumps({"time": t, "values": row}) for t, row in enumerate(objects)],
         "JSON list": [json.dumps({"time": t, "values": row}) for t, row in enumerate(rows)],
     }
@@ -45,12 +48,9 @@ def per_row(predictor: JointPredictor, lines: Sequence[str], rows: int) -> float
 
 def parsing(predictor: JointPredictor, lines: Sequence[str]) -> float:
     """Seconds to read one row, without scoring it."""
-    wide = not lines[0].startswith("{")
-    parse = CsvRows(lines[0], predictor.sensors, None, print) if wide else JsonRows(predictor.sensors)
     begin = time.perf_counter()
-    for line in lines[wide:]:
-        parse(line)
-    return (time.perf_counter() - begin) / len(lines[wide:])
+    rows = sum(1 for _ in readings(lines, predictor.sensors, Options(), print))
+    return (time.perf_counter() - begin) / rows
 
 
 def main() -> None:
@@ -67,7 +67,7 @@ def main() -> None:
             read[name] = min(read[name], parsing(predictor, text))
     table = []
     for name in lines:
-        ratio = f"{whole[name] / whole['CSV']:.2f}x CSV" + (f" (limit {LIMIT}x)" if name != "CSV" else "")
+        ratio = f"{whole[name] / whole['CSV']:.2f}x CSV" + (f" (limit {LIMIT}x)" if "JSON" in name else "")
         table += [
             (f"{name}, a row answered", f"{1e3 * whole[name]:.2f} ms", ratio),
             (f"{name}, of that reading", f"{1e3 * read[name]:.2f} ms", f"{read[name] / read['CSV']:.2f}x CSV"),

@@ -210,7 +210,7 @@ BAD_READINGS = {
     "ragged": (edit(lambda ls: [*ls[:5], ls[5] + ",1.0", *ls[6:]]), FIT, r"readings\.csv: line 6 has 10 cells"),
     "text cell": (edit(with_cell(9, 3, "broken")), FIT, r"line 10, column 's002': 'broken' is not a number"),
     "infinite cell": (edit(with_cell(9, 3, "inf")), FIT, r"infinite reading at row 8.*'s002'"),
-    "duplicated sensor": (edit(with_cell(0, 3, "s000")), FIT, r"duplicated sensor names: 's000'"),
+    "duplicated sensor": (edit(with_cell(0, 3, "s000")), FIT, r"duplicated sensor 's000'"),
     "constant sensor": (edit(constant), FIT, r"490 steps.*'s000'"),
     "time goes back": (edit(lambda ls: [*ls[:5], ls[6], ls[5], *ls[7:]]), FIT, r"goes back"),
     "time repeats": (edit(lambda ls: [*ls[:5], ls[4], *ls[6:]]), FIT, r"repeats that of row 3"),
@@ -298,15 +298,15 @@ BAD_MODELS = {
     "arrays empty": (damage("arrays-*", lambda b: b""), PREDICT, r"arrays-\w+\.safetensors was cut short"),
     "newer": (damage("model.json", newer), PREDICT, r"saved by jointset 9\.0 in format 99.*upgrade"),
     "cut short, in a stream": (damage("model.json", lambda b: b[:200]), ["stream", "model"], r"cannot be read"),
-    "sensor missing": (
-        lambda: write_panel(NETWORK[700:].select([0, 1, 2, 3, 4, 5, 6]), "later.csv"),
-        LATER,
-        r"lack sensors the model was fitted on: 's007'",
+    "no sensor": (
+        lambda: rewrite("later.csv", lambda ls: [re.sub("s00", "other", ls[0]), *ls[1:]]),
+        [*LATER, "--ignore-unknown"],
+        r"none of the columns .* is a sensor of the model: there are 's000'",
     ),
     "sensor unknown": (
         lambda: rewrite("later.csv", lambda ls: [ls[0] + ",extra", *(line + ",1.0" for line in ls[1:])]),
         LATER,
-        r"sensors the model does not know: 'extra'",
+        r"later\.csv: unknown sensor 'extra': .*--ignore-unknown.*--rename",
     ),
 }
 BAD = {**BAD_READINGS, **BAD_GRAPHS, **BAD_OPTIONS, **BAD_PLACES, **BAD_MODELS}
@@ -325,7 +325,7 @@ def test_bad_input_gets_one_line_and_exit_code_2(folder: Path, case: str) -> Non
 def test_a_stream_with_a_bad_header_is_refused(folder: Path) -> None:
     header = "time,s000,s0001\n"
     assert "unknown sensor 's0001': did you mean" in refused(jointset("stream", "model", input=header))
-    assert "repeats 's000'" in refused(jointset("stream", "model", input="s000,s000\n"))
+    assert "duplicated sensor 's000'" in refused(jointset("stream", "model", input="s000,s000\n"))
     assert "the first line holds data" in refused(jointset("stream", "model", input="1.0,2.0\n"))
     assert "separated by ';'" in refused(jointset("stream", "model", input="s000;s001\n"))
 

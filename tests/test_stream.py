@@ -144,7 +144,7 @@ def test_missing_readings_are_null_empty_or_absent() -> None:
     got = [answers(fitted(), lines, notice=told.append) for lines in inputs]
     assert got[0][0]["observed"] == 6
     assert got[0] == got[1] == got[2]
-    assert told == ["2 of 8 sensors are not in the header and count as missing in every row: 's002', 's005'"]
+    assert told == ["2 of 8 sensors have no column and count as missing in every row: 's002', 's005'"]
     marked = [HEADER, csv_line(values).replace(",,", ",NaN,")]
     assert answers(fitted(), marked)[0]["score"] == got[0][0]["score"]
 

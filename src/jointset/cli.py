@@ -20,6 +20,16 @@ from jointset.commands.audit import audit_command
 from jointset.commands.bench import bench_command
 from jointset.commands.data import data_app
 from jointset.commands.methods import methods_command
+from jointset.commands.readings import (
+    Drop,
+    DropDead,
+    IgnoreEdges,
+    IgnoreUnknown,
+    Layout,
+    Rename,
+    TimeColumn,
+    fleet_asked,
+)
 from jointset.commands.report import report_command
 from jointset.commands.tables import tables_command
 from jointset.errors import InputError, require, some
@@ -42,8 +52,6 @@ Seed = Annotated[int, typer.Option(help="Seed of the simulation.")]
 Length = Annotated[int, typer.Option(help="Number of steps.")]
 Alpha = Annotated[float, typer.Option(help="Miss rate: 0.1 asks for 90 % coverage.")]
 Model = Annotated[Path, typer.Argument(help="Model folder written by `jointset fit`.")]
-Layout = Annotated[str, typer.Option(help="auto, wide (a column per sensor) or long (time, sensor, value).")]
-TimeColumn = Annotated[str | None, typer.Option(help="Name of the time column, where it is not found by itself.")]
 
 
 class Commands(TyperGroup):
@@ -156,6 +164,10 @@ def fit(
     directed: Annotated[bool, typer.Option("--directed", help="Accept a directed graph.")] = False,
     layout: Layout = "auto",
     time_column: TimeColumn = None,
+    drop: Drop = None,
+    drop_dead: DropDead = False,
+    rename: Rename = None,
+    ignore_unknown: IgnoreEdges = False,
     method: Annotated[
         str, typer.Option("--method", "--filter", help="Name from `jointset methods`, as in gnf-node or ewma:box+aci.")
     ] = "kalman-tuned",
@@ -179,6 +191,7 @@ def fit(
     The model ends where the file ends: `predict` and `stream` go on from there.
     """
     from jointset.filters import GNF
+    from jointset.fleet import without_dead
     from jointset.methods import predictor_for, three_blocks
     from jointset.panel import Panel
     from jointset.writing import model_folder
@@ -203,10 +216,13 @@ def fit(
     given = [flag for flag, value in flags.items() if value is not None]
     require(learned or not given, f"{some(given)}: only learned filters (gnf-node, ...) take that, {method} is none")
     model_folder(out)
+    fleet = fleet_asked(drop, rename, ignore_unknown)
     with phases(4) as started:
         started("reading")
-        options: dict[str, Any] = {"layout": layout, "time_column": time_column}
+        options: dict[str, Any] = {"layout": layout, "time_column": time_column, "fleet": fleet, "notice": note}
         data = Panel.read(panel, graph=graph, symmetrize=symmetrize, directed=directed, **options)
+        if drop_dead:
+            data = without_dead(data, three_blocks(data, train_share, test_share)[0], note)
         train, calibrating, test = three_blocks(data, train_share, test_share)
         started("fitting")
 
@@ -250,13 +266,19 @@ def predict(
     save: Annotated[bool, typer.Option("--save", help="Save the model as it is after the last row of PANEL.")] = False,
     layout: Layout = "auto",
     time_column: TimeColumn = None,
+    drop: Drop = None,
+    rename: Rename = None,
+    ignore_unknown: IgnoreUnknown = False,
 ) -> None:
-    """Show the set for the next reading, or run through the rows of a file."""
-    from jointset.methods import load_predictor, matched
+    """Show the set for the next reading, or run through the rows of a file.
+
+    A sensor of the model without a column counts as missing in every row.
+    """
+    from jointset.methods import load_predictor
     from jointset.panel import Panel
     from jointset.writing import TABLES, output_file, write_run
 
-    predictor = load_predictor(model)
+    predictor, fleet = load_predictor(model), fleet_asked(drop, rename, ignore_unknown)
     if panel is None:
         require(
             out is None and not save, "--out and --save need PANEL, rows to run through; --json prints the next set"
@@ -267,7 +289,8 @@ def predict(
         return
     if out is not None:
         output_file(out, TABLES)
-    data = matched(Panel.read(panel, directed=True, layout=layout, time_column=time_column), predictor)
+    options: dict[str, Any] = {"layout": layout, "time_column": time_column, "directed": True, "notice": note}
+    data = Panel.read(panel, sensors=predictor.sensors, fleet=fleet, **options)
     if hasattr(predictor, "repeats") and predictor.repeats(data):
         note("these rows begin before the last row the model has seen: coverage on known rows flatters")
     with phases(len(data)) as started:
@@ -292,14 +315,20 @@ def stream(
     save: Annotated[bool, typer.Option("--save", help="Save the model at the end of input or on Ctrl-C.")] = False,
     save_every: Annotated[int | None, typer.Option(help="Save it after every so many good rows too.")] = None,
     format: Annotated[str, typer.Option(help="Input: auto, csv or json.")] = "auto",
+    layout: Layout = "auto",
     time_column: TimeColumn = None,
+    drop: Drop = None,
+    rename: Rename = None,
+    ignore_unknown: IgnoreUnknown = False,
     top: Annotated[int, typer.Option(help="Sensors to name that contribute most to the score.")] = 3,
     trust: Annotated[bool, typer.Option("--trust", help="Add drift and expected coverage to every line.")] = False,
 ) -> None:
     """Read rows on stdin, write one JSON line a row on stdout.
 
-    Input is CSV with a header line that names the sensors, or one JSON object or list a line. The set of a row is the
-    one announced before the row was read. A bad row gets a line with an error and changes nothing.
+    Input is CSV with a header line that names the sensors, CSV of time, sensor and value, or one JSON object or list a
+    line. The set of a row is the one announced before the row was read. A bad row gets a line with an error and
+    changes nothing. In long CSV the rows of one time are one reading; it is answered when all sensors have been read,
+    or when a row of a later time comes.
     """
     from jointset.methods import load_predictor
     from jointset.saving import RegularSaves
@@ -308,7 +337,9 @@ def stream(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C
     saves = None if save_every is None else RegularSaves(model, save_every, note)
     predictor = load_predictor(model)
-    live = Stream(predictor, format=format, time_column=time_column, top=top, trust=trust, notice=note)
+    options: dict[str, Any] = {"format": format, "layout": layout, "time_column": time_column, "notice": note}
+    fleet = fleet_asked(drop, rename, ignore_unknown)
+    live = Stream(predictor, top=top, trust=trust, fleet=fleet, **options)
     lines = (line.decode("utf-8", errors="replace") for line in typer.get_binary_stream("stdin"))
     try:
         try:

@@ -9,13 +9,22 @@ import numpy as np
 
 from jointset.errors import InputError, require, some
 from jointset.files import NUMBER, existing_file, file_suffix, load_npz, load_numpy, naming, text_rows
+from jointset.fleet import AS_IT_IS, LISTED, Fleet, Notice, warn
 from jointset.graph import Array, check_adjacency
 
 EDGE_ENDS = {"source": "target", "from": "to"}
 EDGE_WEIGHTS = ("weight", "cost")
 
 
-def read_graph(path: str | Path, sensors: Sequence[str], *, directed: bool = False) -> Array:
+def read_graph(
+    path: str | Path,
+    sensors: Sequence[str],
+    *,
+    directed: bool = False,
+    columns: Sequence[str] | None = None,
+    fleet: Fleet = AS_IT_IS,
+    notice: Notice = warn,
+) -> Array:
     """Adjacency (N, N) from a file, in the order of `sensors`.
 
     - Edge list (.csv, .tsv): header `source,target[,weight]` or `from,to[,cost]`; weight 1 when the column is absent.
@@ -25,7 +34,9 @@ def read_graph(path: str | Path, sensors: Sequence[str], *, directed: bool = Fal
     - `.npy`: N x N in sensor order. `.npz`: key `adjacency`, in the order of key `sensors` where there is one.
 
     A named graph over more sensors than asked for is restricted to them; a sensor it lacks is refused. A matrix comes
-    back as it is, symmetric or not: the panel it goes to decides.
+    back as it is, symmetric or not: the panel it goes to decides. Names may be the old ones of a fleet. Edges to
+    sensors that are dropped are left out, and so are edges to others that are not in the data where the fleet ignores
+    unknown names. A matrix without names may be in the order of `columns` instead, all those of the readings.
     """
     path = existing_file(path)
     suffix = file_suffix(path)
@@ -34,7 +45,7 @@ def read_graph(path: str | Path, sensors: Sequence[str], *, directed: bool = Fal
         if suffix in (".csv", ".tsv"):
             rows = list(text_rows(path))
             if _is_edge_list(rows[0][1]):
-                return _from_edges(rows, sensors, directed)
+                return _from_edges(rows, sensors, directed, fleet, notice)
             matrix, names = _from_matrix(rows)
         elif suffix == ".npy":
             matrix = np.asarray(load_numpy(path))
@@ -45,9 +56,12 @@ def read_graph(path: str | Path, sensors: Sequence[str], *, directed: bool = Fal
             names = [str(name) for name in arrays["sensors"]] if "sensors" in arrays else None
         else:
             raise InputError(f"cannot read a graph from {suffix or 'this'}: use .csv, .tsv, .npy or .npz")
-        order = range(len(sensors)) if names is None else _order(names, sensors)
-        n = len(sensors) if names is None else len(names)
-        return check_adjacency(matrix, n, directed=True, sensors=names)[np.ix_(order, order)]
+        if names is None:
+            names = columns if columns is not None and matrix.shape[:1] == (len(columns),) else sensors
+        else:
+            names = [fleet.rename.get(name, name) for name in names]
+        order = _order(names, sensors)
+        return check_adjacency(matrix, len(names), directed=True, sensors=names)[np.ix_(order, order)]
 
 
 def _is_edge_list(header: list[str]) -> bool:
@@ -55,7 +69,9 @@ def _is_edge_list(header: list[str]) -> bool:
     return any(start in cells and end in cells for start, end in EDGE_ENDS.items())
 
 
-def _from_edges(rows: list[tuple[int, list[str]]], sensors: Sequence[str], directed: bool) -> Array:
+def _from_edges(
+    rows: list[tuple[int, list[str]]], sensors: Sequence[str], directed: bool, fleet: Fleet, notice: Notice
+) -> Array:
     """Adjacency of an edge list; a repeated edge must repeat its weight."""
     header = [cell.strip().lower() for cell in rows[0][1]]
     start = next(name for name in EDGE_ENDS if name in header)
@@ -66,10 +82,16 @@ def _from_edges(rows: list[tuple[int, list[str]]], sensors: Sequence[str], direc
     index = {name: i for i, name in enumerate(sensors)}
     A = np.zeros((len(sensors), len(sensors)))
     seen: dict[tuple[int, int], int] = {}
+    unknown: list[str] = []
     for line, cells in rows[1:]:
-        pair = tuple(cells[end].strip() for end in ends)
-        for name in pair:
-            require(name in index, f"line {line}: sensor {name!r} is not in the data: drop the edge or fix the name")
+        pair = [name for end in ends if (name := fleet.called(cells[end].strip())) is not None]
+        strange = [name for name in pair if name not in index]
+        if strange and not fleet.ignore_unknown:
+            advice = "fix the name, or drop the edge; --ignore-unknown leaves such edges out"
+            raise InputError(f"line {line}: sensor {strange[0]!r} is not in the data: {advice}")
+        unknown += strange
+        if strange or len(pair) < 2:
+            continue
         i, j = index[pair[0]], index[pair[1]]
         w = 1.0 if weight is None else _number(cells[weight], line, header[weight])
         for edge in {(i, j)} if directed else {(i, j), (j, i)}:
@@ -79,6 +101,8 @@ def _from_edges(rows: list[tuple[int, list[str]]], sensors: Sequence[str], direc
                 f"{seen.get(edge)}: keep one" + ("" if directed else ", or use directed=True if rows are one-way"),
             )
             seen[edge], A[edge] = line, w
+    if unknown:
+        notice(f"edges to sensors that are not in the data are left out: {some(sorted(set(unknown)), LISTED)}")
     return check_adjacency(A, len(sensors), directed, sensors=sensors)
 
 
@@ -104,7 +128,7 @@ def _order(names: Sequence[str], sensors: Sequence[str]) -> list[int]:
     twice = sorted({name for name in names if names.count(name) > 1}) if len(index) < len(names) else []
     require(not twice, f"graph names sensors more than once: {some(twice)}; keep one row and column for each")
     lacking = [name for name in sensors if name not in index]
-    require(not lacking, f"sensors not in the graph: {some(lacking)}; add them, or select the others in the data")
+    require(not lacking, f"sensors not in the graph: {some(lacking)}; add them, or leave them out with --drop")
     return [index[name] for name in sensors]
 
 

@@ -16,7 +16,6 @@ from jointset.calibration import calibration as rule_named
 from jointset.errors import require, require_known
 from jointset.filters import GNF, GraphLGSSM
 from jointset.folders import read_folder
-from jointset.labels import aligned
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor
 from jointset.scores import score_for
@@ -156,8 +155,3 @@ def three_blocks(panel: Panel, train: float = 0.7, test: float = 0.1) -> tuple[P
     first, middle, last = panel.split((train, 1.0 - train - test, test))
     require(len(first) > 0, f"{len(panel)} rows leave none for training: give more rows, or a larger training share")
     return first, middle, last
-
-
-def matched(panel: Panel, predictor: JointPredictor) -> Panel:
-    """The panel with its columns in the predictor's order; refused unless it has the same sensors."""
-    return aligned(panel, predictor.sensors)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[Any]
+DROP_ADVICE = "leave them out with --drop-dead or --drop, in Python with panel.drop"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,6 +141,21 @@ class Panel:
             distances=None if self.distances is None else self.distances[square],
         )
 
+    def drop(self, sensors: Sequence[str]) -> Panel:
+        """All sensors but these; an unknown name is refused."""
+        gone = set(sensor_index(sensors, self.sensors).tolist())
+        kept = [i for i in range(self.n_sensors) if i not in gone]
+        require(bool(kept), f"all {self.n_sensors} sensors would be left out: keep at least one")
+        return self.select(kept)
+
+    def rename(self, names: Mapping[str, str]) -> Panel:
+        """Other names by the old ones; sensors without an entry keep theirs.
+
+        >>> Panel([[1.0, 2.0]], ("a", "b")).rename({"a": "north"}).sensors
+        ('north', 'b')
+        """
+        return dataclasses.replace(self, sensors=tuple(names.get(name, name) for name in self.sensors))
+
     def split(self, fractions: Sequence[float] = (0.7, 0.1, 0.1, 0.1)) -> tuple[Panel, ...]:
         """Consecutive blocks that cover every step once; by default training, validation, calibration and test.
 
@@ -182,12 +198,10 @@ class Panel:
     def require_varying(self) -> Self:
         """The panel itself, refused when a sensor is constant: its scale is zero and no law fits it."""
         silent = [name for name, seen in zip(self.sensors, np.asarray(self.mask.any(axis=0)), strict=True) if not seen]
-        require(not silent, f"sensors without any reading in {self.T} steps: {some(silent)}; drop them with select")
+        require(not silent, f"sensors without any reading in {self.T} steps: {some(silent)}; {DROP_ADVICE}")
         require(self.T > 2, f"a panel of {self.T} rows is too short to fit anything on: give more")
         constant = self.constant_sensors()
-        require(
-            not constant, f"constant sensors (no change in {self.T} steps): {some(constant)}; drop them with select"
-        )
+        require(not constant, f"constant sensors (no change in {self.T} steps): {some(constant)}; {DROP_ADVICE}")
         return self
 
     def to_pandas(self) -> pd.DataFrame:

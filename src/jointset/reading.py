@@ -15,6 +15,7 @@ any other line of numbers is taken for data, and the file is refused for lack of
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,15 +25,19 @@ from numpy.typing import NDArray
 
 from jointset.errors import InputError, require, some
 from jointset.files import NUMBER, existing_file, file_suffix, load_npz, naming, text_rows
+from jointset.fleet import AS_IT_IS, Fleet, Notice, kept_columns, match_columns, warn
 from jointset.graph_files import read_graph
 from jointset.layout import SENSOR_NAMES, TIME_NAMES, Kind, Layout, Plan, cell_kind, plain, plan_columns
 from jointset.panel import Panel
+from jointset.panel_checks import read_only
 from jointset.times import column_seconds, iso, no_nulls
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[Any]
+Choose = Callable[[Sequence[str]], list[int]]  # places of the columns to read, from the names of all
+Parts = tuple[dict[str, Any], list[str]]  # what a panel is made of, and the names of all columns there were
 
 MISSING = ("", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None")
 NULLS = [space + mark for space in ("", " ") for mark in MISSING]
@@ -47,30 +52,65 @@ def read_panel(
     time_column: str | None = None,
     symmetrize: bool = False,
     directed: bool = False,
+    fleet: Fleet = AS_IT_IS,
+    sensors: Sequence[str] | None = None,
+    notice: Notice = warn,
 ) -> Panel:
     """Panel of a .csv, .tsv (also .gz), .parquet or .npz file; the module's first lines give the rules.
 
     `graph`, a file for `read_graph` or an array (N, N) in sensor order, replaces the adjacency of an npz file. An
-    asymmetric one needs `symmetrize`, which makes it (A + A')/2, or `directed`, which keeps it.
+    asymmetric one needs `symmetrize`, which makes it (A + A')/2, or `directed`, which keeps it. `fleet` says which
+    columns are renamed or dropped, in a graph file too. With `sensors`, those of a model, the panel has just these, in
+    their order, missing where the file has none, and no graph. `notice` is told what was left out or is missing.
     """
     path = existing_file(path)
     suffix = file_suffix(path)
     readers = {".csv": _read_text, ".tsv": _read_text, ".parquet": _read_parquet, ".pq": _read_parquet}
+
+    def choose(names: Sequence[str]) -> list[int]:
+        kept = kept_columns(names, fleet, notice) if sensors is None else match_columns(names, sensors, fleet, notice)
+        return [*kept]
+
     with naming(path):
         require(layout in ("auto", "wide", "long"), f"unknown layout {layout!r}: use 'auto', 'wide' or 'long'")
         if suffix == ".npz":
             parts = _read_npz(path)
+            columns = [str(name) for name in parts["sensors"]]
         else:
             require(
                 suffix in readers, f"cannot read {suffix or 'a file without suffix'}: use .csv, .tsv, .parquet, .npz"
             )
-            parts = readers[suffix](path, layout, time_column)
+            parts, columns = readers[suffix](path, layout, time_column, choose)
         own, stored = parts.pop("adjacency", None), bool(parts.pop("directed", False))
         panel = Panel(**parts)
         if graph is None:
-            return panel.with_graph(own, directed=directed or stored, symmetrize=symmetrize)
-    adjacency = read_graph(graph, panel.sensors, directed=directed) if isinstance(graph, (str, Path)) else graph
-    return panel.with_graph(adjacency, directed=directed, symmetrize=symmetrize)
+            panel = panel.with_graph(own, directed=directed or stored, symmetrize=symmetrize)
+        if suffix == ".npz" and (fleet != AS_IT_IS or sensors is not None):
+            panel = panel.select(choose(columns))
+        panel = panel.rename(fleet.rename)
+    if sensors is not None:
+        return _like_model(panel, sensors)
+    if graph is None:
+        return panel
+    columns = [fleet.rename.get(name, name) for name in columns]
+    if isinstance(graph, (str, Path)):
+        graph = read_graph(graph, panel.sensors, directed=directed, columns=columns, fleet=fleet, notice=notice)
+    elif np.shape(graph) == (len(columns), len(columns)):
+        kept = [columns.index(name) for name in panel.sensors]
+        graph = np.asarray(graph)[np.ix_(kept, kept)]
+    return panel.with_graph(graph, directed=directed, symmetrize=symmetrize)
+
+
+def _like_model(panel: Panel, sensors: Sequence[str]) -> Panel:
+    """The panel with one column for every sensor of a model, missing where it has none."""
+    place = {name: i for i, name in enumerate(sensors)}
+    values = np.full((len(panel), len(sensors)), np.nan)
+    values[:, [place[name] for name in panel.sensors]] = panel.values
+    return Panel(read_only(values), tuple(sensors), panel.timestamps)
+
+
+def _all(names: Sequence[str]) -> list[int]:
+    return [*range(len(names))]
 
 
 def panel_from_pandas(frame: pd.DataFrame, *, layout: Layout = "auto", time_column: str | None = None) -> Panel:
@@ -86,7 +126,7 @@ def panel_from_pandas(frame: pd.DataFrame, *, layout: Layout = "auto", time_colu
             pa.array(frame[name], from_pandas=True)
         except pa.ArrowException:  # numbers and text mixed: as text, the cell to blame can be named
             frame[name] = frame[name].map(str, na_action="ignore")
-    return Panel(**_from_table(pa.Table.from_pandas(frame), layout, time_column))
+    return Panel(**_from_table(pa.Table.from_pandas(frame), layout, time_column)[0])
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
@@ -97,7 +137,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
     return {key: arrays[key] for key in known if key in arrays}
 
 
-def _read_parquet(path: Path, layout: Layout, time_column: str | None) -> dict[str, Any]:
+def _read_parquet(path: Path, layout: Layout, time_column: str | None, choose: Choose) -> Parts:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -105,10 +145,10 @@ def _read_parquet(path: Path, layout: Layout, time_column: str | None) -> dict[s
         table = pq.read_table(path)
     except pa.ArrowException as error:
         raise InputError(f"not a readable Parquet file ({_first_line(error)}): write it again") from None
-    return _from_table(table, layout, time_column)
+    return _from_table(table, layout, time_column, choose)
 
 
-def _read_text(path: Path, layout: Layout, time_column: str | None) -> dict[str, Any]:
+def _read_text(path: Path, layout: Layout, time_column: str | None, choose: Choose) -> Parts:
     """Parts of a panel from delimited text: look at the first rows, plan, then let Arrow read typed columns."""
     rows = text_rows(path)
     skip, header = next(rows)
@@ -121,7 +161,9 @@ def _read_text(path: Path, layout: Layout, time_column: str | None) -> dict[str,
     plan = plan_columns(names, kinds, layout, time_column)
     _check_header(names, plan)
     width = sum(len(cell) + 1 for cell in first[0])
-    return _assemble(_arrow_table(path, skip, names, plan, row_bytes=width), names, plan)
+    columns = [names[i] for i in plan.values]
+    plan = _chosen(plan, columns, choose)
+    return _assemble(_arrow_table(path, skip, names, plan, row_bytes=width), names, plan, columns, choose)
 
 
 def _check_header(names: list[str], plan: Plan) -> None:
@@ -183,7 +225,12 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:120]
 
 
-def _from_table(table: Any, layout: Layout, time_column: str | None) -> dict[str, Any]:
+def _chosen(plan: Plan, columns: Sequence[str], choose: Choose) -> Plan:
+    """The plan without the columns of a wide table that are left out: what they hold is never looked at."""
+    return plan if plan.sensor is not None else plan._replace(values=[plan.values[k] for k in choose(columns)])
+
+
+def _from_table(table: Any, layout: Layout, time_column: str | None, choose: Choose = _all) -> Parts:
     """Parts of a panel from an Arrow table of any column types."""
     import pyarrow as pa
 
@@ -199,9 +246,11 @@ def _from_table(table: Any, layout: Layout, time_column: str | None) -> dict[str
         labels = name in index and kind == "number" and plain(name) not in allowed
         require(not labels, "the data frame's index holds no times: use reset_index(drop=True), or name it 'time'")
     plan = plan_columns(names, kinds, layout, time_column)
+    columns = [names[i] for i in plan.values]
+    plan = _chosen(plan, columns, choose)
     for i in plan.values:
         table = table.set_column(i, names[i], _readings(table.column(i), names[i]))
-    return _assemble(table, names, plan)
+    return _assemble(table, names, plan, columns, choose)
 
 
 def _column_kind(column: Any) -> Kind:
@@ -230,16 +279,20 @@ def _readings(column: Any, name: str) -> Any:
         raise InputError(f"column {name!r} holds {column.type}, not numbers: convert it, or drop it") from None
 
 
-def _assemble(table: Any, names: list[str], plan: Plan) -> dict[str, Any]:
-    """Parts of a panel from an Arrow table whose readings are float64."""
+def _assemble(table: Any, names: list[str], plan: Plan, columns: list[str], choose: Choose) -> Parts:
+    """Parts of a panel from an Arrow table whose readings are float64, and the names of all its columns of readings."""
     stamps = None if plan.time is None else column_seconds(table.column(plan.time), names[plan.time])
     names_column = None if plan.sensor is None else table.column(plan.sensor)
     batches = table.select(plan.values).to_batches()
     del table  # for a text file the last reference: `_matrix` can then free each batch
     matrix = _matrix(batches, len(plan.values))
     if plan.sensor is None or stamps is None:
-        return {"values": matrix, "sensors": [names[i] for i in plan.values], "timestamps": stamps}
-    return _pivot(stamps, names_column, names[plan.sensor], matrix[:, 0])
+        return {"values": matrix, "sensors": [names[i] for i in plan.values], "timestamps": stamps}, columns
+    parts = _pivot(stamps, names_column, names[plan.sensor], matrix[:, 0])
+    columns, kept = parts["sensors"], choose(parts["sensors"])
+    if len(kept) < len(columns):
+        parts |= {"values": parts["values"][:, kept], "sensors": [columns[i] for i in kept]}
+    return parts, columns
 
 
 def _matrix(batches: list[Any], n: int) -> Array:

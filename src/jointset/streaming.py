@@ -1,41 +1,25 @@
-"""Live rows in, one answer a row out; a bad row is answered with an error and leaves the predictor as it was.
+"""Live rows in, one answer a reading out; a bad row is answered with an error and leaves the predictor as it was.
 
-Rows are lines of CSV, the first one naming the sensors, or lines of JSON: `{"time": ..., "values": {sensor: number}}`,
-a plain `{sensor: number}`, or a list in the order of the model. Empty cells and null are missing readings.
+`jointset.live_rows` says what lines may look like.
 """
 
 from __future__ import annotations
 
-import csv
-import json
 import math
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.errors import InputError, require, require_known, some, suggest
-from jointset.files import NUMBER
-from jointset.layout import TIME_NAMES, plain
+from jointset.errors import InputError, require
+from jointset.fleet import AS_IT_IS, Fleet
+from jointset.live_rows import BAD, Options, Reading, readings
 from jointset.predictor import JointPredictor
-from jointset.reading import MISSING
 from jointset.times import live_seconds
 from jointset.writing import json_ready
 
 LARGEST = 1e100  # a reading beyond it would swamp the filter for good, if its square is a number at all
-FORMATS = ("auto", "csv", "json")
-Parse = Callable[[str], "Reading"]
-
-
-class Reading(NamedTuple):
-    """One row: readings (N,) in the order of the model, NaN = missing, and its time as it was written."""
-
-    values: Array
-    time: str | int | float | None
 
 
 class Stream:
@@ -50,55 +34,44 @@ class Stream:
         predictor: JointPredictor,
         *,
         format: str = "auto",
+        layout: str = "auto",
         time_column: str | None = None,
+        fleet: Fleet = AS_IT_IS,
         top: int = 3,
         trust: bool = False,
         notice: Callable[[str], None] = lambda text: None,
     ) -> None:
-        require(format in FORMATS, f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
+        self.options = Options(format, layout, time_column, fleet).checked()
         require(top >= 0, f"top must be 0 or more sensors, got {top}")
         predictor.predict()  # refuses a predictor that is not calibrated before any row is read
         if trust:
             predictor.trust()  # likewise one that has no verdict to give
-        self.predictor, self.trust = predictor, trust
-        self.format, self.time_column, self.top, self.notice = format, time_column, top, notice
+        self.predictor, self.trust, self.top, self.notice = predictor, trust, top, notice
         self.rows = self.scored = self.inside = self.bad = 0
         self._latest: int | None = getattr(predictor, "last_time", None)  # time of the last row
         self._in_order = True  # as far as anyone was told
 
     def answers(self, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-        """One JSON-ready answer a row, in order; blank lines are skipped."""
-        filled: Iterator[str] = (line for line in lines if line.strip())
-        first = next(filled, None)
-        if first is None:
-            return
-        first = first.removeprefix("\ufeff")
-        if self.format == "json" or (self.format == "auto" and first.lstrip()[0] in "{["):
-            parse: Parse = JsonRows(self.predictor.sensors, self.time_column)
-            filled = chain([first], filled)
-        else:
-            parse = CsvRows(first, self.predictor.sensors, self.time_column, self.notice)
-        for line in filled:
-            yield self._answer(line, parse)
+        """One JSON-ready answer a reading, in order; blank lines are skipped."""
+        for row, found in readings(lines, self.predictor.sensors, self.options, self.notice):
+            self.rows = row
+            yield self._answer(found)
 
-    def _answer(self, line: str, parse: Parse) -> dict[str, Any]:
-        self.rows += 1
+    def _answer(self, found: Reading | Exception) -> dict[str, Any]:
         try:
-            reading = parse(line)
-            seconds = live_seconds(reading.time)
-            answer, after = advance(self._expecting(seconds), reading.values, self.top)
-        except (
-            ValueError,
-            ArithmeticError,
-        ) as error:  # InputError is a ValueError; nothing a row holds may end a stream
+            if isinstance(found, Exception):
+                raise found
+            seconds = live_seconds(found.time)
+            answer, after = advance(self._expecting(seconds), found.values, self.top)
+        except BAD as error:
             self.bad += 1
             return {"row": self.rows, "error": " ".join(str(error).split())}
-        self._follow(after, seconds, reading.time)
+        self._follow(after, seconds, found.time)
         self.scored += answer["inside"] is not None
         self.inside += answer["inside"] is True
         if self.trust:
             answer["trust"] = json_ready(after.trust()._asdict())
-        return {"row": self.rows, "time": reading.time, **answer}
+        return {"row": self.rows, "time": found.time, **answer}
 
     def _expecting(self, seconds: int | None) -> JointPredictor:
         """The predictor, told when the row is where it follows the clock."""
@@ -172,129 +145,3 @@ def _unusual(radius: float) -> dict[str, bool]:
     if radius == math.inf:
         return {"infinite": True}
     return {"empty": True} if radius < 0 else {}
-
-
-class CsvRows:
-    """Rows of a CSV stream whose header names the sensors in any order."""
-
-    def __init__(
-        self, header: str, sensors: tuple[str, ...], time_column: str | None, notice: Callable[[str], None]
-    ) -> None:
-        self.delimiter = "\t" if "\t" in header else ","
-        names = [name.strip() for name in self._cells(header, "the header")]
-        require(len(names) > 1 or ";" not in header, "the header is separated by ';': send ',' or tabs instead")
-        self.sensors, self.width = sensors, len(names)
-        self.time = _time_place(names, sensors, time_column)
-        rest = {i: name for i, name in enumerate(names) if i != self.time}
-        _check_header(list(rest.values()), sensors)
-        place = {name: i for i, name in enumerate(sensors)}
-        self.columns = [(i, place[name]) for i, name in rest.items()]
-        absent = [name for name in sensors if name not in rest.values()]
-        if absent:
-            share = f"{len(absent)} of {len(sensors)} sensors"
-            notice(f"{share} are not in the header and count as missing in every row: {some(absent)}")
-
-    def __call__(self, line: str) -> Reading:
-        """The reading of one line."""
-        cells = self._cells(line, "the row")
-        require(len(cells) == self.width, f"{len(cells)} cells, the header has {self.width}: send one cell per column")
-        values = [math.nan] * len(self.sensors)
-        for column, sensor in self.columns:
-            cell = cells[column].strip()
-            if cell not in MISSING:
-                if NUMBER.fullmatch(cell) is None or math.isinf(number := float(cell)):
-                    name = self.sensors[sensor]
-                    raise InputError(f"sensor {name!r}: {cell[:40]!r} is no finite number: send one, or nothing")
-                values[sensor] = number
-        return Reading(np.array(values), None if self.time is None else cells[self.time].strip())
-
-    def _cells(self, line: str, what: str) -> list[str]:
-        try:
-            return next(csv.reader([line.rstrip("\r\n")], delimiter=self.delimiter, strict=True))
-        except csv.Error as error:
-            raise InputError(f"{what} is not CSV ({error}): check its quotes") from None
-
-
-def _time_place(names: list[str], sensors: tuple[str, ...], asked: str | None) -> int | None:
-    """Column of the time: the one asked for, else the one named like time that is no sensor."""
-    if asked is not None:
-        require_known(asked, names, f"no column {asked!r} for time in the header")
-        return names.index(asked)
-    found = [i for i, name in enumerate(names) if _is_time(name) and name not in sensors]
-    require(len(found) < 2, f"more than one time column ({some([names[i] for i in found])}): name one, --time-column")
-    return found[0] if found else None
-
-
-def _is_time(name: str) -> bool:
-    return plain(name) in TIME_NAMES
-
-
-def _check_header(names: list[str], sensors: tuple[str, ...]) -> None:
-    """Refuse a header that repeats a sensor, names an unknown one, or is a row of data."""
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    require(not twice, f"the header repeats {some(twice)}: name every sensor once")
-    unknown = [name for name in names if name not in sensors]
-    data = bool(unknown) and all(NUMBER.fullmatch(name) for name in names)
-    require(not data, f"the first line holds data ({some(names, 3)}), not names: send a header with the sensor names")
-    if unknown:
-        raise InputError(f"the header names an unknown sensor {unknown[0]!r}: {suggest(unknown[0], sensors)}")
-
-
-class JsonRows:
-    """Rows of a JSON-lines stream."""
-
-    def __init__(self, sensors: tuple[str, ...], time_column: str | None = None) -> None:
-        self.sensors, self.time_column = sensors, time_column
-        self.place = {name: i for i, name in enumerate(sensors)}
-
-    def __call__(self, line: str) -> Reading:
-        """The reading of one line."""
-        try:
-            row = json.loads(line, object_pairs_hook=_distinct)
-        except InputError:
-            raise
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"the row is not JSON ({error}): send one object or list a line") from None
-        time = None
-        if isinstance(row, dict):
-            stamps = [name for name in row if name == self.time_column or (_is_time(name) and name not in self.place)]
-            time = _time(row.pop(stamps[0])) if stamps else None
-            row = row["values"] if isinstance(row.get("values"), (dict, list)) else row
-        return Reading(self._values(row), time)
-
-    def _values(self, row: Any) -> Array:
-        if isinstance(row, list):
-            count = f"{len(row)} values for {len(self.sensors)} sensors"
-            require(len(row) == len(self.sensors), f"{count}: send one per sensor, null where it is missing")
-            row = dict(zip(self.sensors, row, strict=True))
-        require(isinstance(row, dict), "the row is neither an object nor a list: send one object or list a line")
-        values = [math.nan] * len(self.sensors)
-        for name, value in row.items():
-            if name not in self.place:
-                raise InputError(f"unknown sensor {name!r}: {suggest(name, self.sensors)}")
-            values[self.place[name]] = _number(name, value)
-        return np.array(values)
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    row = dict(pairs)
-    if len(row) < len(pairs):
-        twice = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
-        raise InputError(f"the row repeats {some(twice)}: send every sensor once")
-    return row
-
-
-def _number(name: str, value: Any) -> float:
-    if value is None:
-        return math.nan
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or abs(value) > sys.float_info.max:
-        raise InputError(f"sensor {name!r}: {json.dumps(value)[:40]} is no finite number: send one, or null")
-    return float(value)
-
-
-def _time(value: Any) -> str | int | float | None:
-    plain = value is None or isinstance(value, (str, int, float))
-    require(plain and not (isinstance(value, float) and not math.isfinite(value)), "time must be text or a number")
-    time: str | int | float | None = value
-    return time

@@ -93,5 +93,5 @@ def seed_list(seeds: int | Sequence[int]) -> list[int]:
 def training_mean(panel: Panel) -> Array:
     """Mean reading of every sensor (N,), refused where a sensor has no reading at all."""
     silent = [panel.sensors[i] for i in np.flatnonzero(~panel.mask.any(axis=0))]
-    require(not silent, f"no reading of {some(silent)} in the training rows: drop such sensors with select")
+    require(not silent, f"no reading of {some(silent)} in the training rows: leave them out with --drop-dead or --drop")
     return np.nanmean(panel.values, axis=0)

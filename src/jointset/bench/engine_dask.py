@@ -190,7 +190,9 @@ def with_graph(source: Source) -> Source:
     rule = source.treatment.graph
     if rule is None or rule in RULES:
         return source
-    adjacency = read_graph(Path(rule).expanduser(), source.panel.sensors, directed=source.treatment.directed)
+    adjacency = read_graph(
+        Path(rule).expanduser(), source.panel.sensors, directed=source.treatment.directed, fleet=source.treatment.fleet
+    )
     panel = source.panel.with_graph(adjacency, directed=True)
     return source._replace(panel=panel, treatment=source.treatment._replace(graph="source"))
 

@@ -130,15 +130,17 @@ def graph_file(cell: str) -> Path | None:
 
 
 def data_digest(cell: str) -> str:
-    """What tells a file cell from another of the same name: 12 digits of the SHA-256 of its file and graph file.
+    """What tells a file cell from another of the same name: 12 digits of the SHA-256 of its file, graph and new names.
 
-    Empty for other cells, and where a file cannot be read. Without a graph file they are those of the file itself.
+    Empty for other cells, and where a file cannot be read. Without the last two they are those of the file itself.
     """
     if not cell.startswith("file:"):
         return ""
     found = []
     try:
-        for path in filter(None, (file_parts(cell)[0], graph_file(cell))):
+        own, options = file_parts(cell)
+        names = Path(options["rename"]).expanduser() if "rename" in options else None
+        for path in filter(None, (own, graph_file(cell), names)):
             with path.open("rb") as file:
                 found.append(file_digest(file, "sha256").hexdigest())
     except OSError:

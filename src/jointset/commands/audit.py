@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from jointset.commands.readings import Drop, IgnoreUnknown, Layout, Rename, TimeColumn, fleet_asked
 from jointset.errors import InputError, require, some
 from jointset.terminal import note, phases, show_json
 
@@ -32,8 +33,11 @@ def audit_command(
     steps: Annotated[int | None, typer.Option(help="Learned filters: number of optimiser steps.")] = None,
     device: Annotated[str, typer.Option(help="Learned filters: cpu or cuda.")] = "cpu",
     again: Annotated[bool, typer.Option("--again", help="Also redo what lies in the results folder.")] = False,
-    layout: Annotated[str, typer.Option(help="Readings: auto, wide or long.")] = "auto",
-    time_column: Annotated[str | None, typer.Option(help="Name of the time column.")] = None,
+    layout: Layout = "auto",
+    time_column: TimeColumn = None,
+    drop: Drop = None,
+    rename: Rename = None,
+    ignore_unknown: IgnoreUnknown = False,
 ) -> None:
     """Ask of a filter what the guarantee rests on: does it forget, are its scores dependent, are its laws right?
 
@@ -49,10 +53,12 @@ def audit_command(
             "nothing to audit: give MODEL and PANEL, or --cells NAMES --filters NAMES --out DIR",
         )
         assert model is not None and panel is not None
-        reading = {"layout": layout, "time_column": time_column}
+        reading = {"layout": layout, "time_column": time_column, "fleet": fleet_asked(drop, rename, ignore_unknown)}
         _audit_model(model, panel, names, out, as_json, html, seed, reading)
         return
     require(model is None, "MODEL and --cells exclude each other: audit one or the other")
+    changed = bool(drop or rename or ignore_unknown)
+    require(not changed, "--drop, --rename and --ignore-unknown go with MODEL PANEL; a cell is file:PATH?drop=NAME")
     require(out is not None, "--cells needs --out DIR, the results folder")
     require(not as_json, "--json goes with MODEL PANEL; with --cells the JSON is in --out DIR")
     training = {"device": device, "steps": steps, "recipe": recipe}
@@ -73,14 +79,14 @@ def _audit_model(
 ) -> None:
     from jointset.audits.collect import about, audit, audit_file, write_audits
     from jointset.audits.light import overall
-    from jointset.methods import load_predictor, matched
+    from jointset.methods import load_predictor
     from jointset.panel import Panel
     from jointset.writing import output_file
 
     if html is not None:
         output_file(html, (".html",))
     predictor = load_predictor(model)
-    data = matched(Panel.read(panel, directed=True, **reading), predictor)
+    data = Panel.read(panel, directed=True, sensors=predictor.sensors, notice=note, **reading)
     if hasattr(predictor, "repeats") and predictor.repeats(data):
         note("these rows begin before the last row the model has seen: audits on known rows flatter")
     silent = [name for name, seen in zip(data.sensors, data.mask.T, strict=True) if not seen.any()]

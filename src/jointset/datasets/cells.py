@@ -21,6 +21,7 @@ from jointset.datasets.origins import Source, Treatment, file_source, named_sour
 from jointset.datasets.preprocess import Missing, Preprocess, Repairs, without_sentinels
 from jointset.datasets.protocols import block_slices, choose_sensors, protocol_named
 from jointset.errors import require, require_known
+from jointset.fleet import without_dead
 from jointset.graph import symmetrize
 from jointset.graph_files import read_graph
 from jointset.panel import Panel
@@ -92,7 +93,9 @@ def cell(
     """The cell of a name; `graph` (a rule of RULES or a file) and `sentinels` replace those of the data set.
 
     `file:PATH?key=value&...` reads any file: n (sensors to keep), graph, missing, layout, time (the column), sentinels
-    (`-99,-1`), log (yes) and directed (yes). `missing="mask"` leaves gaps in, zeros of traffic speeds among them.
+    (`-99,-1`), log (yes), directed (yes), drop (a sensor to leave out; may be given again), drop_dead (yes: leaves out
+    what is constant or empty in training) and rename (a CSV file of old,new). `missing="mask"` leaves gaps in, zeros of
+    traffic speeds among them.
 
     >>> small = cell("grssf-a-30")
     >>> small.panel.n_sensors, [*small.blocks], small.test.T
@@ -113,10 +116,14 @@ def build_cell(source: Source, name: str, protocol: str, seed: int, missing: Mis
     rules, treatment = protocol_named(protocol), source.treatment
     panel = _without_codes(source.panel, treatment.sentinels)
     blocks = block_slices(rules, panel)
+    told = [*source.notes]
+    if treatment.drop_dead:
+        panel = without_dead(panel, panel[blocks["train"]], told.append)
     n = panel.n_sensors if source.n is None else source.n
+    require(n <= panel.n_sensors, f"{panel.n_sensors} sensors are left, n={n} asks for more: lower n")
     chosen = np.arange(n) if n == panel.n_sensors else choose_sensors(rules, panel, n, seed, treatment.by)
     graphed = _with_fixed_graph(source.panel, treatment)
-    raw = graphed if n == panel.n_sensors else graphed.select(chosen)
+    raw = graphed if n == graphed.n_sensors else graphed.select([panel.sensors[i] for i in chosen])
     del panel, graphed
 
     ends = [block.stop for block in blocks.values()]
@@ -131,7 +138,7 @@ def build_cell(source: Source, name: str, protocol: str, seed: int, missing: Mis
     prepared, graph_told = _with_symmetric_graph(prepared, blocks["train"], treatment)
     repairs = dict(zip(blocks, steps.repairs(raw.values, ends), strict=False))
     notes = (
-        *source.notes,
+        *told,
         *time_notes(raw),
         *reading_notes(raw, repairs, blocks, steps, zeros=treatment.zeros),
         *graph_told,
@@ -163,7 +170,7 @@ def _with_fixed_graph(panel: Panel, treatment: Treatment) -> Panel:
         Path(rule).suffix != "" or Path(rule).exists(),
         f"unknown graph rule {rule!r}: choose one of {', '.join(RULES)}, or give a file",
     )
-    adjacency = read_graph(Path(rule).expanduser(), panel.sensors, directed=treatment.directed)
+    adjacency = read_graph(Path(rule).expanduser(), panel.sensors, directed=treatment.directed, fleet=treatment.fleet)
     return panel.with_graph(adjacency, directed=True)
 
 

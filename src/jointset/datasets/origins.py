@@ -11,9 +11,14 @@ from jointset.datasets.notes import data_warnings
 from jointset.datasets.preprocess import Missing
 from jointset.datasets.protocols import Size
 from jointset.errors import InputError, require, require_known, suggest
+from jointset.fleet import AS_IT_IS, Fleet, read_renames
 from jointset.panel import Panel
 
-FILE_OPTIONS = ("n", "graph", "missing", "layout", "time", "sentinels", "log", "directed")
+FILE_OPTIONS = (
+    *("n", "graph", "missing", "layout", "time", "sentinels", "log", "directed"),
+    *("drop", "drop_dead", "rename"),
+)
+SWITCHES = ("log", "directed", "drop_dead")
 YES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
@@ -27,6 +32,8 @@ class Treatment(NamedTuple):
     zeros: bool = False  # whether 0 means missing too; only missing="mask" acts on it
     directed: bool = False  # whether the rows of an edge list are one-way
     prepared: bool = False  # simulated: the readings stay as they are
+    drop_dead: bool = False  # whether sensors that are constant or empty in training are left out
+    fleet: Fleet = AS_IT_IS  # how a file's sensors were renamed and dropped: a graph file may have them all
 
 
 TREATMENTS = {
@@ -92,12 +99,16 @@ def name_parts(name: str, known: Sequence[str]) -> tuple[str, int | None]:
 def file_source(name: str) -> Source:
     """Readings of `file:PATH?options`."""
     path, options = file_parts(name)
-    panel = Panel.read(path, directed=True, layout=options.get("layout", "auto"), time_column=options.get("time"))
+    renames = read_renames(Path(options["rename"]).expanduser()) if "rename" in options else {}
+    fleet = Fleet(renames, options.get("drop", ()))
+    notes: list[str] = []
+    reading = {"layout": options.get("layout", "auto"), "time_column": options.get("time")}
+    panel = Panel.read(path, directed=True, fleet=fleet, notice=notes.append, **reading)
     n = options.get("n")
     require(n is None or n <= panel.n_sensors, f"{path} has {panel.n_sensors} sensors, n={n} asks for more: lower n")
-    keys = ("graph", "sentinels", "log", "directed")
-    treatment = Treatment(**{key: options[key] for key in keys if key in options})
-    return Source(panel, n, treatment, missing=options.get("missing"))
+    keys = ("graph", "sentinels", "log", "directed", "drop_dead")
+    treatment = Treatment(**{key: options[key] for key in keys if key in options}, fleet=fleet)
+    return Source(panel, n, treatment, tuple(notes), missing=options.get("missing"))
 
 
 def file_parts(name: str) -> tuple[Path, dict[str, Any]]:
@@ -113,7 +124,7 @@ def file_parts(name: str) -> tuple[Path, dict[str, Any]]:
         key, equals, text = part.partition("=")
         require_known(key, FILE_OPTIONS, f"unknown option {key!r} of a file cell")
         require(equals == "=" and text != "", f"option {key!r} of a file cell has no value: write {key}=...")
-        options[key] = _option(key, text)
+        options[key] = (*options.get(key, ()), text) if key == "drop" else _option(key, text)
     return Path(path).expanduser(), options
 
 
@@ -124,7 +135,7 @@ def _option(key: str, text: str) -> Any:
             return int(text)
         if key == "sentinels":
             return tuple(float(code) for code in text.split(","))
-        return YES[text.lower()] if key in ("log", "directed") else text
+        return YES[text.lower()] if key in SWITCHES else text
     except (ValueError, KeyError) as error:
         if isinstance(error, InputError):
             raise

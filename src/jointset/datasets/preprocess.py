@@ -24,6 +24,7 @@ from jointset.storage import storable
 Missing = Literal["fill", "mask"]
 LONGEST = 3  # missing steps in a row that take the last reading
 OBSERVED, CARRIED, MEDIAN = 0, 1, 2
+ADVICE = "leave them out, file:PATH?drop_dead=yes"
 
 
 class Repairs(NamedTuple):
@@ -71,7 +72,10 @@ class Preprocess:
         levels = raw.apply(train.values)
         sd = np.nanstd(levels, axis=0)
         flat = [train.sensors[i] for i in np.flatnonzero(~(sd > 0))]
-        require(not flat, f"sensors that hardly vary in the training block: {some(flat)}; drop them")
+        require(
+            not flat,
+            f"sensors that hardly vary in the training block: {some(flat)}; leave them out, file:PATH?drop=NAME",
+        )
         return cls(train.sensors, median, np.nanmean(levels, axis=0), sd, log, missing, codes)
 
     @classmethod
@@ -190,11 +194,11 @@ def _block_ends(ends: Sequence[int], T: int) -> list[int]:
 def _check_training(train: Panel) -> None:
     """Refuse sensors whose scale the training block cannot tell."""
     unseen = [train.sensors[i] for i in np.flatnonzero(~train.mask.any(axis=0))]
-    require(not unseen, f"no reading in the training block ({train.T} steps) of sensors {some(unseen)}: drop them")
+    require(not unseen, f"no reading in the training block ({train.T} steps) of sensors {some(unseen)}: {ADVICE}")
     constant = train.constant_sensors()
     require(
         not constant,
-        f"constant in the training block ({train.T} steps), so without a scale: {some(constant)}; drop these sensors",
+        f"constant in the training block ({train.T} steps), so without a scale: {some(constant)}; {ADVICE}",
     )
 
 

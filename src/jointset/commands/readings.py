@@ -1,0 +1,33 @@
+"""What every command that reads readings takes: their layout, their time column, and how a changed fleet is met."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jointset.fleet import Fleet, names_listed, read_renames
+
+Layout = Annotated[str, typer.Option(help="auto, wide (a column per sensor) or long (time, sensor, value).")]
+TimeColumn = Annotated[str | None, typer.Option(help="Name of the time column, where it is not found by itself.")]
+Drop = Annotated[
+    list[str] | None, typer.Option("--drop", help="Sensors to leave out, comma-separated; may be given again.")
+]
+Rename = Annotated[
+    Path | None, typer.Option("--rename", help="CSV of old,new: columns called old are read as new, in the graph too.")
+]
+IgnoreUnknown = Annotated[
+    bool, typer.Option("--ignore-unknown", help="Ignore columns that the model does not know, with one notice.")
+]
+IgnoreEdges = Annotated[
+    bool, typer.Option("--ignore-unknown", help="Ignore edges to sensors that the readings lack, with one notice.")
+]
+DropDead = Annotated[
+    bool, typer.Option("--drop-dead", help="Leave out sensors that are constant or empty in training, and say which.")
+]
+
+
+def fleet_asked(drop: list[str] | None, rename: Path | None, ignore_unknown: bool) -> Fleet:
+    """The fleet of the three options."""
+    return Fleet({} if rename is None else read_renames(rename), names_listed(drop or []), ignore_unknown)

@@ -1,0 +1,332 @@
+"""Lines of a stream to readings: wide CSV, long CSV or JSON, each bad row by itself.
+
+Wide CSV has a header that names the sensors, in any order. Long CSV has the columns time, sensor and value: rows of one
+time are one reading. JSON is one object or list a line: `{"time": ..., "values": {sensor: number}}`, a plain
+`{sensor: number}`, or a list in the order of the model. Empty cells and null are missing readings.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jointset.contracts import Array
+from jointset.errors import InputError, require, require_known, some
+from jointset.files import NUMBER
+from jointset.fleet import AS_IT_IS, Fleet, Notice, match_columns, unknown_sensor
+from jointset.layout import SENSOR_NAMES, TIME_NAMES, plain
+from jointset.reading import MISSING
+from jointset.times import live_seconds
+
+FORMATS = ("auto", "csv", "json")
+LAYOUTS = ("auto", "wide", "long")
+BAD = (ValueError, ArithmeticError)  # InputError is a ValueError; nothing a row holds may end a stream
+
+
+class Reading(NamedTuple):
+    """One row: readings (N,) in the order of the model, NaN = missing, and its time as it was written."""
+
+    values: Array
+    time: str | int | float | None
+
+
+Found = tuple[int, Reading | Exception]  # the (last) row of a reading, from 1, and the reading or what is wrong with it
+
+
+class Options(NamedTuple):
+    """How lines are to be read."""
+
+    format: str = "auto"
+    layout: str = "auto"
+    time_column: str | None = None
+    fleet: Fleet = AS_IT_IS
+
+    def checked(self) -> Options:
+        """The options themselves, refused where a word is unknown."""
+        require(self.format in FORMATS, f"unknown format {self.format!r}: choose one of {', '.join(FORMATS)}")
+        require(self.layout in LAYOUTS, f"unknown layout {self.layout!r}: choose one of {', '.join(LAYOUTS)}")
+        return self
+
+
+def readings(lines: Iterable[str], sensors: tuple[str, ...], options: Options, notice: Notice) -> Iterator[Found]:
+    """The readings of a stream in order; blank lines are skipped. A header that cannot be used is refused."""
+    filled = (line for line in lines if line.strip())
+    first = next(filled, None)
+    if first is None:
+        return
+    first = first.removeprefix("\ufeff")
+    if options.format == "json" or (options.format == "auto" and first.lstrip()[0] in "{["):
+        yield from _one_a_line(JsonRows(sensors, options, notice), chain([first], filled))
+        return
+    table = Table(first)
+    if _is_long(table.names, sensors, options):
+        yield from LongRows(table, sensors, options, notice).read(filled)
+    else:
+        yield from _one_a_line(CsvRows(table, sensors, options, notice), filled)
+
+
+def _one_a_line(parse: Callable[[str], Reading], lines: Iterable[str]) -> Iterator[Found]:
+    for row, line in enumerate(lines, 1):
+        try:
+            yield row, parse(line)
+        except BAD as error:
+            yield row, error
+
+
+# ---------------------------------------------------------------------- CSV
+
+
+class Table:
+    """The header of a CSV stream, and lines to as many cells as it has."""
+
+    def __init__(self, header: str) -> None:
+        self.delimiter = "\t" if "\t" in header else ","
+        self.names = [name.strip() for name in self._cells(header, "the header")]
+        require(len(self.names) > 1 or ";" not in header, "the header is separated by ';': send ',' or tabs instead")
+
+    def cells(self, line: str) -> list[str]:
+        """The cells of a row."""
+        cells, width = self._cells(line, "the row"), len(self.names)
+        require(len(cells) == width, f"{len(cells)} cells, the header has {width}: send one cell per column")
+        return cells
+
+    def _cells(self, line: str, what: str) -> list[str]:
+        try:
+            return next(csv.reader([line.rstrip("\r\n")], delimiter=self.delimiter, strict=True))
+        except csv.Error as error:
+            raise InputError(f"{what} is not CSV ({error}): check its quotes") from None
+
+
+class CsvRows:
+    """Rows of a wide CSV stream."""
+
+    def __init__(self, table: Table, sensors: tuple[str, ...], options: Options, notice: Notice) -> None:
+        self.table, self.sensors = table, sensors
+        self.time = _time_place(table.names, sensors, options.time_column)
+        rest = [i for i in range(len(table.names)) if i != self.time]
+        names = [table.names[i] for i in rest]
+        data = all(NUMBER.fullmatch(name) for name in names) and not all(name in sensors for name in names)
+        what = f"the first line holds data ({some(names, 3)}), not names"
+        require(not data, f"{what}: send a header with the sensor names")
+        found = match_columns(names, sensors, options.fleet, notice)
+        self.columns = [(rest[i], place) for i, place in found.items()]
+
+    def __call__(self, line: str) -> Reading:
+        """The reading of one line."""
+        cells = self.table.cells(line)
+        values = [math.nan] * len(self.sensors)
+        for column, place in self.columns:
+            values[place] = _cell_number(cells[column].strip(), self.sensors[place])
+        return Reading(np.array(values), None if self.time is None else cells[self.time].strip())
+
+
+class LongRows:
+    """Rows of a long CSV stream.
+
+    Rows of one time are one reading. It is complete, and answered, when every sensor of the model has been read (those
+    that are dropped apart), when a row of a later time comes, or at the end of input. A row of an earlier time, or of
+    one that has been answered, comes too late and is a bad row.
+    """
+
+    def __init__(self, table: Table, sensors: tuple[str, ...], options: Options, notice: Notice) -> None:
+        self.table, self.sensors, self.fleet, self.notice = table, sensors, options.fleet, notice
+        time = _time_place(table.names, sensors, options.time_column)
+        rest = [i for i in range(len(table.names)) if i != time]
+        require(
+            time is not None and len(rest) == 2,
+            f"a long stream has three columns, time, sensor and value; the header has {some(table.names)}",
+        )
+        assert time is not None
+        self.time = time
+        self.sensor = next((i for i in rest if plain(table.names[i]) in SENSOR_NAMES), rest[0])
+        self.value = next(i for i in rest if i != self.sensor)
+        self.place = _places(sensors, options.fleet)
+        self.known: tuple[str, int | None] = ("", None)  # a time as written, and in seconds
+        self.expected = len({place for place in self.place.values() if place is not None})
+        require(self.expected > 0, f"all {len(sensors)} sensors are left out: keep at least one")
+        self.ignored = False
+
+    def read(self, lines: Iterable[str]) -> Iterator[Found]:
+        """The readings, each as soon as it is complete."""
+        held: dict[int, float] = {}
+        time, latest, answered, last = "", -math.inf, True, 0
+        for row, line in enumerate(lines, 1):
+            try:
+                stamp, seconds, place, value = self._parse(line)
+                if place is None and seconds <= latest:
+                    continue
+                late = seconds < latest or (seconds == latest and answered)
+                require(not late, f"too late: the reading of {stamp} has been answered; send rows in the order of time")
+                again = seconds == latest and place in held
+                require(not again, f"two readings of {self._name(place)} at {stamp}: the first counts")
+            except BAD as error:
+                yield row, error
+                continue
+            if seconds > latest:
+                if not answered:
+                    yield last, self._reading(held, time)
+                held, time, latest, answered = {}, stamp, seconds, False
+            last = row
+            if place is not None:
+                held[place] = value
+            if len(held) == self.expected:
+                answered = True
+                yield row, self._reading(held, time)
+        if not answered:
+            yield last, self._reading(held, time)
+
+    def _parse(self, line: str) -> tuple[str, int, int | None, float]:
+        """Time as written and in seconds, place of the sensor (None: left out) and value of one row."""
+        cells = [cell.strip() for cell in self.table.cells(line)]
+        stamp, name = cells[self.time], cells[self.sensor]
+        if stamp != self.known[0]:  # most rows repeat the time of the last
+            self.known = stamp, live_seconds(stamp)
+        seconds = self.known[1]
+        if seconds is None:
+            raise InputError(f"{stamp[:40]!r} is no time: write it like 2012-03-01T00:05:00Z, or as epoch seconds")
+        if name not in self.place:
+            if not self.fleet.ignore_unknown:
+                raise InputError(unknown_sensor([name], self.sensors))
+            if not self.ignored:
+                self.notice(f"rows of sensors that the model does not know are ignored, first {name!r}")
+            self.ignored = True
+            return stamp, seconds, None, math.nan
+        place = self.place[name]
+        return stamp, seconds, place, math.nan if place is None else _cell_number(cells[self.value], name)
+
+    def _reading(self, held: dict[int, float], time: str) -> Reading:
+        return Reading(np.array([held.get(i, math.nan) for i in range(len(self.sensors))]), time)
+
+    def _name(self, place: int | None) -> str:
+        return "" if place is None else repr(self.sensors[place])
+
+
+def _is_long(names: Sequence[str], sensors: Sequence[str], options: Options) -> bool:
+    """Whether a header is that of a long stream: as asked for, else by its three columns, none of them a sensor."""
+    if options.layout != "auto":
+        return options.layout == "long"
+    if len(names) != 3 or any(options.fleet.called(name) in sensors for name in names):
+        return False
+    time = [name for name in names if name == options.time_column or _is_time(name)]
+    return len(time) == 1 and sum(plain(name) in SENSOR_NAMES for name in names) == 1
+
+
+def _cell_number(cell: str, name: str) -> float:
+    if cell in MISSING:
+        return math.nan
+    if NUMBER.fullmatch(cell) is None or math.isinf(number := float(cell)):
+        raise InputError(f"sensor {name!r}: {cell[:40]!r} is no finite number: send one, or nothing")
+    return number
+
+
+def _time_place(names: list[str], sensors: tuple[str, ...], asked: str | None) -> int | None:
+    """Column of the time: the one asked for, else the one named like time that is no sensor."""
+    if asked is not None:
+        require_known(asked, names, f"no column {asked!r} for time in the header")
+        return names.index(asked)
+    found = [i for i, name in enumerate(names) if _is_time(name) and name not in sensors]
+    require(len(found) < 2, f"more than one time column ({some([names[i] for i in found])}): name one, --time-column")
+    return found[0] if found else None
+
+
+def _is_time(name: str) -> bool:
+    return plain(name) in TIME_NAMES
+
+
+def _places(sensors: Sequence[str], fleet: Fleet) -> dict[str, int | None]:
+    """Place in the model by the names that rows may use; None for those that are left out."""
+    place = {name: i for i, name in enumerate(sensors)}
+    called = {name: fleet.called(name) for name in (*sensors, *fleet.rename, *fleet.drop)}
+    return {name: None if new is None else place[new] for name, new in called.items() if new is None or new in place}
+
+
+# ---------------------------------------------------------------------- JSON
+
+
+class JsonRows:
+    """Rows of a JSON-lines stream."""
+
+    def __init__(self, sensors: tuple[str, ...], options: Options, notice: Notice) -> None:
+        self.sensors, self.time_column, self.fleet, self.notice = sensors, options.time_column, options.fleet, notice
+        self.place = _places(sensors, options.fleet)
+        self.own = frozenset(sensors)
+        self.ignored = False
+
+    def __call__(self, line: str) -> Reading:
+        """The reading of one line."""
+        try:
+            row = json.loads(line, object_pairs_hook=_distinct)
+        except InputError:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"the row is not JSON ({error}): send one object or list a line") from None
+        time = None
+        if isinstance(row, dict):
+            stamps = [name for name in row if name == self.time_column or (_is_time(name) and name not in self.place)]
+            time = _time(row.pop(stamps[0])) if stamps else None
+            row = row["values"] if isinstance(row.get("values"), (dict, list)) else row
+        if isinstance(row, list):
+            return Reading(self._in_order(row), time)
+        require(isinstance(row, dict), "the row is neither an object nor a list: send one object or list a line")
+        return Reading(self._by_name(row), time)
+
+    def _in_order(self, row: list[Any]) -> Array:
+        count = f"{len(row)} values for {len(self.sensors)} sensors"
+        require(len(row) == len(self.sensors), f"{count}: send one per sensor, null where it is missing")
+        values = np.array([_json_number(name, value) for name, value in zip(self.sensors, row, strict=True)])
+        values[[name in self.fleet.drop for name in self.sensors]] = np.nan
+        return values
+
+    def _by_name(self, row: dict[str, Any]) -> Array:
+        values = [math.nan] * len(self.sensors)
+        if self.fleet.rename:
+            _distinct([(new, None) for name in row if (new := self.fleet.called(name)) is not None])
+        unknown = []
+        for name, value in row.items():
+            if name not in self.place:
+                unknown.append(name)
+            elif (place := self.place[name]) is not None:
+                values[place] = _json_number(name, value)
+        if unknown:
+            self._meet(unknown)
+        return np.array(values)
+
+    def _meet(self, unknown: list[str]) -> None:
+        """Refuse names that the model does not know, or say once that they are ignored."""
+        if not self.fleet.ignore_unknown:
+            raise InputError(unknown_sensor(unknown, self.sensors))
+        if not self.ignored:
+            self.notice(f"columns that the model does not know are ignored: {some(unknown)}")
+        self.ignored = True
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        twice = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
+        raise InputError(f"the row repeats {some(twice)}: send every sensor once")
+    return row
+
+
+def _json_number(name: str, value: Any) -> float:
+    if value is None:
+        return math.nan
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or abs(value) > sys.float_info.max:
+        raise InputError(f"sensor {name!r}: {json.dumps(value)[:40]} is no finite number: send one, or null")
+    return float(value)
+
+
+def _time(value: Any) -> str | int | float | None:
+    plain = value is None or isinstance(value, (str, int, float))
+    require(plain and not (isinstance(value, float) and not math.isfinite(value)), "time must be text or a number")
+    time: str | int | float | None = value
+    return time
