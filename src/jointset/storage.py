@@ -61,4 +61,7 @@ def unpack(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
         return float(tree["float"])
     if tree.get("class") not in _CLASSES:
         raise InputError(f"unknown part {tree.get('class')!r}; was it saved by a newer jointset?")
-    return _CLASSES[tree["class"]](**{k: unpack(v, arrays) for k, v in tree["fields"].items()})
+    made = _CLASSES[tree["class"]]
+    known = set(getattr(made, "_fields", None) or (field.name for field in dataclasses.fields(made)))
+    fields = {k: v for k, v in tree["fields"].items() if k in known}  # an older version may have had more
+    return made(**{k: unpack(v, arrays) for k, v in fields.items()})

@@ -7,7 +7,6 @@ from jointset.baselines.conditional import Local
 from jointset.baselines.residual_filter import Pilot
 from jointset.baselines.shapes import EWMA, Rolling
 from jointset.baselines.shrinkage import schaefer_strimmer, second_moment, to_diagonal
-from jointset.baselines.updates import eliminate, inverse_root
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +54,9 @@ def test_ewma_is_its_recursion(residuals, refresh):
     compare(law, E, expected, 1e-8)
 
 
-@pytest.mark.parametrize("how", [{"refresh": 1}, {"refresh": 40, "tolerance": 1e-12}])
-def test_rolling_is_its_window_with_a_factorisation_a_step(residuals, how):
-    shape = Rolling(window=60, jitter=0.0, **how).fit(pilot(residuals[:400]))
+@pytest.mark.parametrize("refresh", [1, 40, 500])
+def test_rolling_is_its_window_with_a_factorisation_a_step(residuals, refresh):
+    shape = Rolling(window=60, jitter=0.0, refresh=refresh).fit(pilot(residuals[:400]))
     E = residuals[400:]
     law, _ = shape.run(E, np.zeros(E.shape), None, shape.start())
     compare(law, E, rolling_literal(residuals), 1e-8)
@@ -83,7 +82,7 @@ def test_rolling_forgets_a_glitch_that_has_left_its_window(glitch):
     law, _ = shape.run(E[400:], np.zeros((500, 6)), None, shape.start())
     clean, _ = shape.run(np.delete(E, 500, axis=0)[400:], np.zeros((499, 6)), None, shape.start())
     np.testing.assert_allclose(law.variance[170:], clean.variance[169:], rtol=1e-6)
-    np.testing.assert_allclose(law.log_det[170:], clean.log_det[169:], atol=0.02)
+    np.testing.assert_allclose(law.log_det[170:], clean.log_det[169:], atol=1e-6)
     state, pieces = shape.start(), []
     for part in np.array_split(E[400:], 10):
         piece, state = shape.run(part, np.zeros(part.shape), None, state)
@@ -113,54 +112,9 @@ def test_rolling_is_its_window_through_a_glitch(glitch, sensors):
     shape = Rolling(window=60, refresh=40, jitter=0.0).fit(pilot(E[:100]))
     law, _ = shape.run(E[100:], np.zeros((200, 6)), None, shape.start())
     scores, variances, log_dets = unit_free_literal(E, 100, 60, 0.05)
-    np.testing.assert_allclose(law.mahalanobis(E[100:]), scores, rtol=0.02, atol=1e-9)
+    np.testing.assert_allclose(law.mahalanobis(E[100:]), scores, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(law.variance, variances, rtol=1e-6)
-    np.testing.assert_allclose(law.log_det, log_dets, atol=0.1)
-
-
-def test_rolling_follows_a_target_that_moves_far():
-    """With a wide tolerance the second-order term is most of what is left: a few per cent, where the first has 20."""
-    rng = np.random.default_rng(2)
-    E = rng.normal(size=(460, 30)) + rng.normal(size=(460, 1))
-    E[330:340] *= 4.0
-    shape = Rolling(window=100, refresh=100, shrink=0.3, tolerance=1.0).fit(pilot(E[:300]))
-    law, _ = shape.run(E[300:], np.zeros((160, 30)), None, shape.start())
-    np.testing.assert_allclose(law.mahalanobis(E[300:]), unit_free_literal(E, 300, 100, 0.3)[0], rtol=0.03)
-
-
-def test_rolling_follows_alike_sensors_that_jump_together():
-    rng = np.random.default_rng(2)
-    E = rng.normal(size=(460, 80))
-    E[:, :2] = E[:, :1] + 0.05 * rng.normal(size=(460, 2))
-    E[320:325, :2] *= 40.0
-    shape = Rolling(window=288).fit(pilot(E[:300]))
-    law, _ = shape.run(E[300:], np.zeros((160, 80)), None, shape.start())
-    window, gaps = E[12:300], []
-    for t, e in enumerate(E[300:]):
-        S = to_diagonal(window.T @ window / 288, 0.05)
-        exact = e @ np.linalg.solve(S, e), np.linalg.slogdet(S)[1]
-        gaps.append((law.mahalanobis(E[300:])[t] / exact[0] - 1, law.log_det[t] - exact[1]))
-        window = np.vstack([window[1:], e])
-    distance, log_det = np.abs(gaps).max(axis=0)
-    assert distance < 0.02 and log_det < 0.5
-
-
-@pytest.mark.parametrize("tolerance", [0.2, 0.05])
-def test_rolling_follows_its_moving_target(residuals, tolerance):
-    """Through an outage too: variances are exact, log-determinants and scores of second order in the tolerance."""
-    shape = Rolling(window=60, jitter=0.0, refresh=40, tolerance=tolerance).fit(pilot(residuals[:400]))
-    E = residuals[400:]
-    law, _ = shape.run(E, np.zeros(E.shape), None, shape.start())
-    scores, variances, log_dets = rolling_literal(residuals)
-    whole = ~np.isnan(scores)
-    np.testing.assert_allclose(law.variance, variances, rtol=1e-8)
-    assert np.abs(law.log_det - log_dets).max() / 12 < tolerance**2
-    gaps = np.abs(law.mahalanobis(E)[whole] / scores[whole] - 1)
-    assert np.median(gaps) < 0.1 * tolerance**2 and np.quantile(gaps, 0.99) < 0.1 * tolerance
-    for t in (3, 110, 127, 300):  # one step on its own has the numbers of the run, to single precision
-        assert law[t].log_det == pytest.approx(law.log_det[t], abs=1e-6)
-        assert law[t].mahalanobis(E[t]) == pytest.approx(law.mahalanobis(E)[t], rel=1e-6)
-        np.testing.assert_allclose(law[t].variance, variances[t], rtol=1e-8)
+    np.testing.assert_allclose(law.log_det, log_dets, atol=1e-6)
 
 
 def test_rolling_scores_readings_other_than_its_own(residuals):
@@ -170,31 +124,6 @@ def test_rolling_scores_readings_other_than_its_own(residuals):
     other = np.random.default_rng(5).normal(size=E.shape)
     expected = [law[t].mahalanobis(other[t]) for t in range(80)]
     np.testing.assert_allclose(law.mahalanobis(other), expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("size", [75, 128, 130])
-@pytest.mark.parametrize("jump", [1.0, 1e8])
-def test_elimination_takes_its_pivots_in_order(size, jump):
-    """Also more rows than fit at once, and an update so large that it would be taken before those that precede it."""
-    rng = np.random.default_rng(6)
-    V = rng.normal(size=(150, size)) / 15
-    V[:, 40] *= jump
-    M = V.T @ V + np.diag(np.where(np.arange(size) % 3 == 1, -1.0, 1.0))
-    d, solved = eliminate(M, V.T)
-    rest = np.hstack([M, V.T])
-    for k in range(size):
-        rest[k + 1 :] -= rest[k + 1 :, k : k + 1] / rest[k, k] * rest[k]
-    np.testing.assert_allclose(d, rest.diagonal(), rtol=1e-6)
-    assert solved.dtype == np.float32
-    expected = rest[:, size:] / np.sqrt(np.abs(d))[:, None]
-    assert (np.abs(solved - expected).max(axis=1) < 1e-4 * np.abs(expected).max(axis=1)).all()
-
-
-def test_the_root_is_inverted_by_halves():
-    S = np.cov(np.random.default_rng(7).normal(size=(150, 400)))
-    inverse = inverse_root(np.tril(S))
-    np.testing.assert_allclose(inverse @ np.linalg.cholesky(S), np.eye(150), atol=1e-12)
-    assert (np.triu(inverse, 1) == 0).all()
 
 
 def test_local_uses_the_nearest_moments():

@@ -55,10 +55,9 @@ class Constant:
 
 @storable
 class UpdatedState(NamedTuple):
-    """What the covariance at the last exact factorisation was made from, and the residuals (j, N) since then.
+    """The covariance (N, N) at the last exact factorisation, and the residuals (j, N) since then.
 
-    `base` is a covariance (N, N) for `EWMA` and the last `window` residuals (n, N) for `Rolling`; a residual of NaN was
-    a row with a gap, which changes nothing.
+    A residual of NaN was a row with a gap, which changes nothing.
     """
 
     base: Array
@@ -138,27 +137,36 @@ class EWMA:
 
 
 @storable
+class RollingState(NamedTuple):
+    """The last residuals (window, N), oldest first, the lower triangle of their E'E (N, N), and more on it.
+
+    peak: largest diagonal of E'E since it was made anew (N,) · age: rows since then.
+    """
+
+    window: Array
+    squares: Array
+    peak: Array
+    age: int
+
+
+@storable
 @dataclass(frozen=True)
 class Rolling:
     """S_t = (1 - s) C_t + s diag C_t with C_t the second moment of the last `window` residuals, s = `shrink`.
 
-    The window slides by one update and one downdate a step from an exact factorisation, one in `refresh` steps or
-    earlier; what the moving target s diag C_t adds is followed closely, and a new factorisation made where it moves by
-    more than `tolerance` (`jointset.baselines.sliding`). `refresh=1` is the literal form. A row with a gap
-    leaves the window as it is.
+    Exact, with a factorisation a step (`jointset.baselines.sliding`); sums over the window are made anew every
+    `refresh` rows. A row with a gap leaves the window as it is.
     """
 
     window: int = 288
     shrink: float = 0.05
     jitter: float = 1e-9
     refresh: int = 72
-    tolerance: float = 0.2
     residuals: Array | None = None  # the last window of the pilot block, set by fit
 
     def __post_init__(self) -> None:
         require(0.0 < self.shrink < 1.0, f"shrink must lie between 0 and 1, got {self.shrink}")
-        require(1 <= self.refresh <= self.window, f"refresh must lie between 1 and the window, got {self.refresh}")
-        require(self.tolerance > 0, f"tolerance must be positive, got {self.tolerance}")
+        require(self.refresh >= 1, f"refresh must be 1 row or more, got {self.refresh}")
 
     def fit(self, pilot: Pilot) -> Rolling:
         """The last residuals of the pilot block."""
@@ -169,36 +177,36 @@ class Rolling:
         )
         return replace(self, residuals=np.array(pilot.residuals[-self.window :], dtype=float))
 
-    def start(self) -> UpdatedState:
+    def start(self) -> Any:
         """The window at the end of the pilot block."""
-        window = np.asarray(self.residuals)
-        return UpdatedState(window, window[:0].copy())
+        from jointset.baselines.sliding import start_rolling  # here, as scipy takes longest to import
+
+        return start_rolling(np.asarray(self.residuals))
 
     def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
-        """Laws of all rows, a piece for every exact factorisation."""
-        from jointset.baselines.sliding import Moment, Window, segment  # here, as scipy takes longest to import
+        """Laws of all rows, a piece from one sum over the window to the next."""
+        from jointset.baselines.sliding import Shrinkage, SlidingCovariance, slide_window, start_rolling
 
-        window = Window(self.window, self.shrink, self.jitter, self.tolerance)
-        held, residuals = len(state.pending), np.asarray(residuals, dtype=float)
-        rows = np.concatenate([state.pending, residuals]) if held else residuals
-        complete: Array = np.asarray(~np.isnan(rows).any(axis=1))
-        known = rows if complete.all() else rows[complete]
-        early = np.concatenate([state.base, known[: self.window]])
-        moment = Moment(state.base)
-        pieces, base, start, seen = [], state.base, 0, 0  # row at which the segment starts, complete rows before it
-        while max(start, held) < len(rows):
-            here = slice(start, start + self.refresh)
-            ahead, first = rows[here], max(held - start, 0)
-            count, covariance = segment(window, base, moment, ahead, complete[here], first)
-            if covariance is not None:
-                pieces.append(Piece(np.arange(start + first, start + count) - held, covariance))
-            if count == len(ahead) < self.refresh:
-                break
-            seen += int(complete[start : start + count].sum())
-            start += count
-            base = early[seen : seen + self.window] if seen <= self.window else known[seen - self.window : seen]
-        law = PiecewiseLaw(centers, tuple(pieces), np.ones(centers.shape[1]))
-        return law, UpdatedState(base.copy(), rows[start:].copy())
+        if isinstance(state, UpdatedState):  # of an older model
+            kept = state.pending[~np.isnan(state.pending).any(axis=1)]
+            state = start_rolling(np.concatenate([state.base, kept])[-self.window :])
+        how, pieces, start, first = Shrinkage(self.window, self.shrink, self.jitter), [], 0, state
+        complete: Array = np.asarray(~np.isnan(residuals).any(axis=1))
+        entering: list[Array] = []
+        leaving: list[Array] = []
+        active: list[int] = []
+        for t, row in enumerate(residuals):
+            active.append(len(entering))
+            if complete[t]:
+                entering.append(row)
+                leaving.append(state.window[0])
+                state = slide_window(state, row, self.refresh)
+            if t + 1 == len(residuals) or (complete[t] and state.age == 0):
+                entered, left = (np.reshape(rows, (-1, residuals.shape[1])) for rows in (entering, leaving))
+                covariance = SlidingCovariance(how, first.squares, entered, left, np.array(active))
+                pieces.append(Piece(np.arange(start, t + 1), covariance))
+                start, first, entering, leaving, active = t + 1, state, [], [], []
+        return PiecewiseLaw(centers, tuple(pieces), np.ones(centers.shape[1])), state
 
 
 def complete_before(rows: Array) -> tuple[Array, Array]:

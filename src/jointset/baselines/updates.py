@@ -14,18 +14,17 @@ the one that makes up update active_t, u = weight_t e, its distance is there alr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dsyrk, dtrmm, dtrsm, sgemm, strmm
-from scipy.linalg.lapack import dgetrf, dpotrf, dtrtri
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf
 
 from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.errors import require
 
-BLOCK = 48
 CLOSE = 1e-9  # of a standard deviation: residuals that are one another's, through other units and back
 NOT_DEFINITE = "a moving covariance is not positive definite: raise its jitter, or drop duplicate sensors"
 
@@ -125,73 +124,3 @@ def solve_lower(lower: Array, right: Array) -> Array:
     if right.flags.c_contiguous:  # its transpose is in the order of Fortran: no copy
         return dtrsm(1.0, lower, right.T, side=1, lower=1, trans_a=1).T
     return dtrsm(1.0, lower, right, lower=1)
-
-
-def inverse_root(matrix: Array, out: Array | None = None, leaf: int = 64) -> Array:
-    """R^-1 for a matrix R R', R lower triangular, of which the lower triangle is read; in the order of Fortran.
-
-    By halves, so that most of the work is matrix products. `out` may be given; only its lower triangle is written.
-    """
-    size = len(matrix)
-    if out is None:
-        out = np.zeros((size, size), order="F")
-    if size <= leaf:
-        root, failed = dpotrf(np.array(matrix, order="F"), lower=1, clean=1, overwrite_a=1)
-        require(failed == 0, NOT_DEFINITE)
-        out[...] = dtrtri(root, lower=1, overwrite_c=1)[0]
-        return out
-    half = size // 2
-    first = np.asfortranarray(inverse_root(matrix[:half, :half], out[:half, :half], leaf))
-    corner = dtrmm(1.0, first, matrix[half:, :half], side=1, lower=1, trans_a=1)  # R of the rows of the second half
-    rest = dsyrk(-1.0, corner, 1.0, matrix[half:, half:], lower=1)
-    second = inverse_root(rest, out[half:, half:], leaf)
-    corner = dtrmm(-1.0, first, corner, side=1, lower=1, overwrite_b=1)
-    out[half:, :half] = dtrmm(1.0, second, corner, lower=1, overwrite_b=1)
-    return out
-
-
-def eliminate(gram: Array, right: Array) -> tuple[Array, Array]:
-    """d (K,) and |D|^-1/2 L^-1 right (K, N), the latter in single precision, for a symmetric M = L D L'.
-
-    Without pivoting, a block of rows at a time and in order, so that nothing depends on the rows that follow.
-    """
-    pivots, solved, done = [], right.astype(np.float32, order="C"), 0  # solved in place, block after block
-    while left := len(gram):
-        inverse, d = _leading_factors(gram if left <= BLOCK else gram[:BLOCK, :BLOCK])
-        size, root = len(d), np.sqrt(np.abs(d))
-        pivots.append(d)
-        here, below = solved[done : done + size], solved[done + size :]
-        strmm(1.0, (inverse / root).astype(np.float32), here.T, side=1, overwrite_b=1)
-        if size == left:
-            break
-        upper = dtrmm(1.0, inverse, gram[size:, :size], side=1, diag=1)  # L D of the rows below
-        ratio = upper / d
-        sgemm(-1.0, here.T, (ratio * root).astype(np.float32), 1.0, below.T, trans_b=1, overwrite_c=1)
-        gram = gram[size:, size:] - ratio @ upper.T
-        done += size
-    return np.concatenate(pivots), solved
-
-
-def _leading_factors(gram: Array) -> tuple[Array, Array]:
-    """L'^-1 and d by LAPACK's LU, in order as each row is made smaller than the last.
-
-    The factors of the rows (2^-20, 2^-40, .. in a whole block) are taken out again without rounding. Where a row is so
-    large that the order does not hold, the answer is for the first half of the rows, with factors further apart.
-    """
-    size = len(gram)
-    scale, order, above = _scales(size)
-    upper, found, failed = dgetrf((gram * scale).T, overwrite_a=1)
-    if failed or found.astype(np.int32).tobytes() != order:
-        require(size > 1, NOT_DEFINITE)
-        return _leading_factors(gram[: size // 2, : size // 2])
-    pivots = upper.diagonal().copy()
-    upper *= above  # what lies below is not read, and may not overflow
-    upper /= pivots[:, None]
-    return dtrtri(upper, unitdiag=1, overwrite_c=1)[0], pivots / scale
-
-
-@lru_cache(maxsize=BLOCK)
-def _scales(size: int) -> tuple[Array, bytes, Array]:
-    """Factors of the rows, the order in which LAPACK is to take them, and 1 on and above the diagonal."""
-    scale = np.ldexp(1.0, -(960 // max(size, BLOCK // 2)) * np.arange(size))
-    return scale, np.arange(size, dtype=np.int32).tobytes(), np.triu(np.ones((size, size))).copy(order="F")

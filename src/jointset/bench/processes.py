@@ -19,7 +19,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB
 FORKS = sys.platform == "linux"
 NEEDED = [
     *("__main__", "jointset.bench.engine_local", "jointset.datasets.registry", "jointset.baselines.rows"),
-    *("jointset.baselines.sliding", "threadpoolctl", "scipy.special"),
+    *("threadpoolctl", "scipy.special"),
 ]
 
 
