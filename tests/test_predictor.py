@@ -217,8 +217,7 @@ DAMAGE = {
     "cut header": (lambda f: cut(f / "model.json", 40), "model.json cannot be read"),
     "cut arrays": (lambda f: cut(arrays(f), 200), "cut short or changed"),
     "one byte": (lambda f: flip(arrays(f)), "cut short or changed"),
-    "no parts": (lambda f: edit_header(f, parts={}), "does not fit this version"),
-    "strange class": (lambda f: edit_header(f, parts={"filter": {"class": "Popen", "fields": {}}}), "unknown part"),
+    "no parts": (lambda f: edit_header(f, parts={}), "part 'filter' is missing"),
     "text": (lambda f: (f / "model.json").write_text("[1, 2]"), "model.json cannot be read"),
 }
 

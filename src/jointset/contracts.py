@@ -9,7 +9,7 @@ be run side by side, copied and stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +96,7 @@ class Region(Protocol):
     def __getitem__(self, index: Any) -> Self: ...
 
 
+@runtime_checkable
 class Score(Protocol):
     """Law + reading -> one number, and back: radius -> region. `region.contains(y)` is `score <= radius`.
 
@@ -110,6 +111,7 @@ class Score(Protocol):
     def region(self, law: Any, radius: Array | float) -> Region: ...
 
 
+@runtime_checkable
 class Calibration(Protocol[State]):
     """Past scores -> radius. `run` is the whole-sequence path and equals repeated `radius`, `update`."""
 
@@ -132,6 +134,7 @@ class Calibration(Protocol[State]):
         ...
 
 
+@runtime_checkable
 class Filter(Protocol[State]):
     """A frozen state-space filter. The law of Y_t depends on Y_1 .. Y_{t-1} only."""
 

@@ -15,7 +15,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ import numpy as np
 
 from jointset.atomic import sync, sync_folder, whole_file, writing_to
 from jointset.errors import InputError, require
-from jointset.storage import pack, unpack
+from jointset.storage import numbers_in, pack, unpack
 
 try:
     import fcntl
@@ -36,6 +36,8 @@ ARRAYS = re.compile(r"arrays(-[0-9a-f]{16})?\.safetensors")
 LEFT_OVER = re.compile(ARRAYS.pattern + r"|\.model\.json\.[0-9a-f]+\.tmp")
 PATIENCE = 60.0  # seconds to wait for another writer
 GRACE = 3600.0  # seconds a left-over stays where there are no locks
+SETTINGS = ("score",)  # parts without numbers that were learned
+BOUNDED = ("filter", "backbone", "shift", "scale", "filter_state", "history")  # parts where nothing is infinite
 
 
 def model_place(path: str | Path) -> Path:
@@ -57,6 +59,8 @@ def save_folder(path: str | Path, parts: dict[str, Any]) -> None:
     import jointset
 
     folder = model_place(path)
+    with refusing(folder):
+        require_finite(parts)
     arrays: dict[str, np.ndarray] = {}
     header = {
         "format": FORMAT,
@@ -75,6 +79,15 @@ def save_folder(path: str | Path, parts: dict[str, Any]) -> None:
                 _remove_left_overs(real, alone)
 
 
+@contextmanager
+def refusing(path: str | Path) -> Iterator[None]:
+    """Say of a model with something wrong that it was not saved."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path} is not written: {error}; look for absurd readings") from None
+
+
 def _switch(folder: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write the arrays under a new name, then the `model.json` that names them."""
     from safetensors.numpy import save
@@ -91,8 +104,8 @@ def _switch(folder: Path, header: dict[str, Any], arrays: dict[str, np.ndarray])
 def _remove_left_overs(folder: Path, alone: bool) -> None:
     """Remove files of earlier and of killed saves: those the present `model.json` does not name."""
     try:
-        exists = (folder / "model.json").exists()
-        current = _header(_text(folder))["arrays"] if exists else None
+        known = folder / "model.json"
+        current = _header(known.read_bytes())["arrays"] if known.exists() else None
     except (OSError, InputError):
         return  # nothing says which file is in use
     for path in folder.iterdir():
@@ -139,14 +152,9 @@ def _lock(descriptor: int, folder: Path) -> bool:
             return False
 
 
-class _Newer(InputError):
-    """A folder of a version to come."""
-
-
 class Stored(NamedTuple):
     """The content of a model folder: the JSON trees of its parts, and its arrays."""
 
-    folder: Path
     trees: dict[str, Any]
     arrays: dict[str, np.ndarray]
 
@@ -158,51 +166,53 @@ class Stored(NamedTuple):
             tree = fields.get(name) if isinstance(fields, dict) else None
         return tree.get("class") if isinstance(tree, dict) else None
 
-    def parts(self, names: Iterable[str]) -> dict[str, Any]:
-        """The named values."""
-        with reading(self.folder):
-            return {name: unpack(self.trees[name], self.arrays) for name in names}
+    def parts(self, kinds: Mapping[str, Any]) -> dict[str, Any]:
+        """The values named, each of the kind that its annotation says, and of finite numbers."""
+        for name in kinds:
+            require(name in self.trees, f"part {name!r} is missing")
+        parts = {name: unpack(self.trees[name], self.arrays, name, kind) for name, kind in kinds.items()}
+        require_finite(parts)
+        return parts
 
 
-def read_folder(path: str | Path) -> Stored:
-    """The content of a folder written by `save_folder`; a save at the same time does no harm."""
-    folder = Path(path)
-    if not folder.is_dir():
-        raise InputError(f"{folder} is not a model folder: give the folder that `jointset fit` or save() wrote")
-    before = None
-    with reading(folder):
-        while True:
-            text = _text(folder)
-            header = _header(text)
-            try:
-                data = (folder / header["arrays"]).read_bytes()
-                return Stored(folder, header["parts"], _arrays(data, header))
-            except FileNotFoundError:  # a save may have come between
-                require(text != before, f"{header['arrays']} is missing; fit the model again")
-            before = text
+class _Newer(InputError):
+    """A folder of a version to come."""
 
 
 @contextmanager
-def reading(folder: Path) -> Iterator[None]:
-    """Make one line of whatever is wrong with the content of a model folder."""
+def reading(path: str | Path) -> Iterator[Stored]:
+    """The content of a model folder; whatever is wrong with it, here or in the block, is one line."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a model folder: give the folder that `jointset fit` or save() wrote")
     damaged = f"the model folder {folder} is damaged"
     try:
-        yield
+        yield _stored(folder)
     except _Newer as error:
         raise InputError(f"{folder} {error}") from None
     except InputError as error:
-        raise InputError(f"{damaged}: {error}") from None
+        raise InputError(f"{damaged}: {error}; fit the model again") from None
     except OSError as error:
         raise InputError(f"{folder} cannot be read ({error.strerror or error}): check its permissions") from None
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise InputError(f"{damaged}: model.json does not fit this version ({error}); fit the model again") from None
+    except Exception as error:  # sizes that do not fit, states of another filter: there is no end of such errors
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+        raise InputError(f"{damaged}: it does not work ({reason}); fit the model again") from None
 
 
-def _text(folder: Path) -> bytes:
-    try:
-        return (folder / "model.json").read_bytes()
-    except FileNotFoundError:
-        raise InputError("model.json is missing; fit the model again") from None
+def _stored(folder: Path) -> Stored:
+    """What is on the disk; a save at the same time does no harm."""
+    before = None
+    while True:
+        try:
+            text = (folder / "model.json").read_bytes()
+        except FileNotFoundError:
+            raise InputError("model.json is missing") from None
+        header = _header(text)
+        try:
+            return Stored(header["parts"], _arrays((folder / header["arrays"]).read_bytes(), header))
+        except FileNotFoundError:  # unless a save came between
+            require(text != before, f"{header['arrays']} is missing")
+        before = text
 
 
 def _header(text: bytes) -> dict[str, Any]:
@@ -211,7 +221,7 @@ def _header(text: bytes) -> dict[str, Any]:
         header = json.loads(text.decode("utf-8"))
         version = int(header["format"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise InputError(f"model.json cannot be read ({error}); fit the model again") from None
+        raise InputError(f"model.json cannot be read ({error})") from None
     if version > FORMAT:
         raise _Newer(
             f"was saved by jointset {header.get('jointset')} in format {version}, this version reads up to "
@@ -219,8 +229,8 @@ def _header(text: bytes) -> dict[str, Any]:
         )
     name = "arrays.safetensors" if version == 1 else header.get("arrays")
     named = isinstance(name, str) and ARRAYS.fullmatch(name) is not None
-    require(named, f"model.json names no arrays ({name!r}); fit again")
-    require(isinstance(header.get("parts"), dict), "model.json has no parts; fit the model again")
+    require(named, f"model.json names no arrays ({name!r})")
+    require(isinstance(header.get("parts"), dict), "model.json has no parts")
     return header | {"arrays": name}
 
 
@@ -229,8 +239,17 @@ def _arrays(data: bytes, header: dict[str, Any]) -> dict[str, np.ndarray]:
     from safetensors.numpy import load
 
     whole = header.get("sha256") == hashlib.sha256(data).hexdigest()
-    require(whole, f"{header['arrays']} was cut short or changed; fit the model again")
+    require(whole, f"{header['arrays']} was cut short or changed")
     try:
         return load(data)
     except SafetensorError as error:
-        raise InputError(f"{header['arrays']} cannot be read ({error}); fit the model again") from None
+        raise InputError(f"{header['arrays']} cannot be read ({error})") from None
+
+
+def require_finite(parts: dict[str, Any]) -> None:
+    """Refuse NaN in any part, and infinities in the arrays of what was fitted and of what a filter remembers."""
+    for part, value in parts.items():
+        for name, numbers in () if part in SETTINGS else numbers_in(value, part):
+            require(not np.isnan(numbers).any(), f"{name} holds NaN")
+            bounded = part in BOUNDED and isinstance(numbers, np.ndarray)
+            require(not bounded or not np.isinf(numbers).any(), f"{name} holds an infinite number")

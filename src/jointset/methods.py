@@ -15,7 +15,7 @@ from jointset.baselines.rows import ROWS, Name, parse, row
 from jointset.calibration import calibration as rule_named
 from jointset.errors import require, require_known
 from jointset.filters import GNF, GraphLGSSM
-from jointset.folders import read_folder
+from jointset.folders import reading
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor
 from jointset.scores import score_for
@@ -129,16 +129,16 @@ def load_predictor(path: str | Path) -> Any:
     from jointset.baselines.row_predictor import ComponentPredictor, RowPredictor
     from jointset.baselines.shared_level import SharedLevel
 
-    stored = read_folder(path)
-    rule = stored.part_class("rule")
-    own = stored.part_class("rule", "own") if rule == "WrappedRule" else rule
-    for method, (_, name) in PUBLISHED.items():
-        if own == name:
-            return _published(method).restored(stored)
-    found = stored.parts(("filter", "calibration"))
-    if isinstance(found["calibration"], SharedLevel):
-        return ComponentPredictor.restored(stored)
-    return (RowPredictor if isinstance(found["filter"], ResidualFilter) else JointPredictor).restored(stored)
+    with reading(path) as stored:
+        rule = stored.part_class("rule")
+        own = stored.part_class("rule", "own") if rule == "WrappedRule" else rule
+        for method, (_, name) in PUBLISHED.items():
+            if own == name:
+                return _published(method).restored(stored)
+        found = stored.parts({"filter": Any, "calibration": Any})
+        if isinstance(found["calibration"], SharedLevel):
+            return ComponentPredictor.restored(stored)
+        return (RowPredictor if isinstance(found["filter"], ResidualFilter) else JointPredictor).restored(stored)
 
 
 def three_blocks(panel: Panel, train: float = 0.7, test: float = 0.1) -> tuple[Panel, Panel, Panel]:

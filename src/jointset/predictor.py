@@ -12,9 +12,9 @@ import numpy as np
 
 from jointset.calibration import Split, minimum_scores
 from jointset.calibration.quantiles import score_quantile
-from jointset.contracts import Array
+from jointset.contracts import Array, Calibration, Filter, Score
 from jointset.errors import InputError, require
-from jointset.folders import Stored, read_folder, save_folder
+from jointset.folders import Stored, reading, refusing, save_folder
 from jointset.labels import panel_of, reading_of
 from jointset.laws import concatenate
 from jointset.panel import Panel
@@ -24,6 +24,7 @@ from jointset.runs import Outcome as Outcome
 from jointset.runs import Run as Run
 from jointset.runs import columns_of
 from jointset.scores import Mahalanobis
+from jointset.soundness import require_next_set, require_units, require_working
 from jointset.trust import Trust, Watch, start_watch
 
 BLOCK = 16_000_000  # numbers a block of covariances may hold when a filter emits a new one at every step
@@ -300,39 +301,53 @@ class JointPredictor:
 
     def save(self, path: str | Path) -> None:
         """Write a model folder, or replace the model of one; whoever loads it meanwhile gets the old or the new."""
+        with refusing(path):
+            self._require_sound(require_next_set)
         save_folder(path, {name: getattr(self, name) for name in STORED})
 
     @classmethod
     def load(cls, path: str | Path) -> JointPredictor:
         """Read a model folder; the predictor goes on exactly where it was saved."""
-        return cls.restored(read_folder(path))
+        with reading(path) as stored:
+            return cls.restored(stored)
 
     @classmethod
     def restored(cls, stored: Stored) -> JointPredictor:
         """The predictor in a model folder that was read."""
         parts = stored.parts(STORED)
-        predictor = cls(parts["filter"])
+        predictor = cls(parts["filter"], warmup=parts["warmup"])
         for name in STORED:
             setattr(predictor, name, parts[name])
         predictor._scale_gaps()  # older folders do not hold it
+        predictor._require_sound(require_working)
         return predictor
 
+    def _require_sound(self, check: Callable[..., None]) -> None:
+        """Refuse parts that do not make a set; `check` says what the next one must be."""
+        if self.sensors:
+            require_units(self.sensors, self.shift, self.scale)
+        if self.calibration_state is not None:
+            check(self, adapts=True)
+            radius = self._ahead()[1]
+            require(not isinstance(self.calibration, Split) or radius >= 0, f"the radius is negative: {radius:g}")
+            require(self.trust().n_calibration == self.n_calibration, "watch and calibration_scores differ in length")
 
-STORED = (
-    "filter",
-    "score",
-    "calibration",
-    "warmup",
-    "standardize",
-    "sensors",
-    "shift",
-    "scale",
-    "filter_state",
-    "calibration_state",
-    "calibration_scores",
-    "watch",
-    "last_time",
-)
+
+STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
+    "filter": Filter,
+    "score": Score,
+    "calibration": Calibration,
+    "warmup": int,
+    "standardize": bool,
+    "sensors": tuple[str, ...],
+    "shift": Array,
+    "scale": Array,
+    "filter_state": Any,
+    "calibration_state": Any,
+    "calibration_scores": Array,
+    "watch": Watch | None,
+    "last_time": int | None,
+}
 
 
 def _sensor_mismatch(given: tuple[str, ...], expected: tuple[str, ...]) -> str:

@@ -1,27 +1,49 @@
 """Values to JSON and arrays and back: dataclasses and NamedTuples, never a pickle.
 
 A storable class is a frozen dataclass or a NamedTuple whose fields are numbers, strings, None, arrays, tuples or
-other storable values. `pack` splits such a value into a JSON tree and named arrays; `unpack` rebuilds it, and only
-classes registered with `storable` can come out of a file.
+other storable values. `pack` splits such a value into a JSON tree and named arrays; `unpack` rebuilds it. Only classes
+registered with `storable` can come out of a file, and every field is held to its annotation.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar
+import functools
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from jointset.errors import InputError
+from jointset.errors import InputError, require
 
 T = TypeVar("T", bound=type)
 _CLASSES: dict[str, type] = {}
+_NOT_FINITE: dict[str, tuple[str, ...]] = {}  # class -> fields that may hold NaN or infinities
+WORDS = {
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    bool: "true or false",
+    np.ndarray: "an array",
+    types.NoneType: "null",
+}
 
 
 def storable(cls: T) -> T:
     """Register a class so that its values can be saved and loaded (decorator)."""
     _CLASSES[cls.__name__] = cls
     return cls
+
+
+def storable_not_finite(*fields: str) -> Callable[[T], T]:
+    """Register a class some of whose fields may hold NaN (a gap) or infinities (no bound) in a sound model."""
+
+    def register(cls: T) -> T:
+        _NOT_FINITE[cls.__name__] = fields
+        return storable(cls)
+
+    return register
 
 
 def pack(value: Any, arrays: dict[str, np.ndarray], name: str = "value") -> Any:
@@ -37,31 +59,118 @@ def pack(value: Any, arrays: dict[str, np.ndarray], name: str = "value") -> Any:
         return value if np.isfinite(value) else {"float": repr(value)}
     kind = type(value).__name__
     if kind in _CLASSES:
-        if dataclasses.is_dataclass(value):
-            fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
-        else:
-            fields = value._asdict()
+        fields = {key: getattr(value, key) for key in _fields(_CLASSES[kind])}
         return {"class": kind, "fields": {k: pack(v, arrays, f"{name}.{k}") for k, v in fields.items()}}
     if isinstance(value, (tuple, list)):
         return [pack(v, arrays, f"{name}.{i}") for i, v in enumerate(value)]
     raise TypeError(f"cannot store a {type(value).__name__} at {name}")
 
 
-def unpack(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """The value of a JSON tree made by `pack`; lists come back as tuples."""
+def unpack(tree: Any, arrays: dict[str, np.ndarray], name: str = "value", kind: Any = Any) -> Any:
+    """The value of a JSON tree made by `pack`, refused unless it is of the kind; lists come back as tuples."""
+    value = _value(tree, arrays, name)
+    require(fits(value, kind), f"{name} must be {_words(kind)}, got {_shown(value)}")
+    return value
+
+
+def _value(tree: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
     if isinstance(tree, list):
-        return tuple(unpack(v, arrays) for v in tree)
+        return tuple(_value(item, arrays, f"{name}.{i}") for i, item in enumerate(tree))
     if not isinstance(tree, dict):
         return tree
     if "array" in tree:
-        if tree["array"] not in arrays:
-            raise InputError(f"array {tree['array']!r} is missing; fit the model again")
-        return arrays[tree["array"]]
+        found = arrays.get(str(tree["array"]))
+        require(found is not None, f"{name}: array {tree['array']!r} is missing")
+        return found
     if "float" in tree:
+        require(tree["float"] in ("nan", "inf", "-inf"), f"{name}: {str(tree['float'])[:40]!r} is no number")
         return float(tree["float"])
-    if tree.get("class") not in _CLASSES:
-        raise InputError(f"unknown part {tree.get('class')!r}; was it saved by a newer jointset?")
-    made = _CLASSES[tree["class"]]
-    known = set(getattr(made, "_fields", None) or (field.name for field in dataclasses.fields(made)))
-    fields = {k: v for k, v in tree["fields"].items() if k in known}  # an older version may have had more
-    return made(**{k: unpack(v, arrays) for k, v in fields.items()})
+    return _object(tree, arrays, name)
+
+
+def _object(tree: dict[str, Any], arrays: dict[str, np.ndarray], name: str) -> Any:
+    """A value of a registered class."""
+    cls = _CLASSES.get(str(tree.get("class")))
+    if cls is None:
+        raise InputError(f"{name}: unknown part {str(tree.get('class'))[:40]!r}, perhaps of a newer jointset")
+    given, known = tree.get("fields"), _fields(cls)
+    if not isinstance(given, dict):
+        raise InputError(f"{name}: a {cls.__name__} without fields")
+    for field, needed in known.items():
+        require(field in given or not needed, f"{name}: a {cls.__name__} without its field {field!r}")
+    kinds = _annotations(cls)
+    kept = {field: tree for field, tree in given.items() if field in known}  # an older version may have had more
+    values = {field: unpack(tree, arrays, f"{name}.{field}", kinds[field]) for field, tree in kept.items()}
+    try:
+        return cls(**values)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+@functools.cache
+def _fields(cls: Any) -> dict[str, bool]:
+    """Names of the fields of a storable class, and whether each must be given."""
+    if not dataclasses.is_dataclass(cls):
+        return {name: name not in cls._field_defaults for name in cls._fields}
+    free = dataclasses.MISSING
+    return {f.name: f.default is free and f.default_factory is free for f in dataclasses.fields(cls) if f.init}
+
+
+_annotations = functools.cache(get_type_hints)
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Whether a value is what an annotation says; a whole number is a number, True is none.
+
+    >>> fits((1, 2.5), tuple[float, ...]), fits("1", float | None), fits(True, int)
+    (True, False, False)
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(fits(value, one) for one in inner)
+    if origin is Literal:
+        return value in inner
+    if origin is tuple:
+        kinds = inner[:1] * len(value) if isinstance(value, tuple) and inner[-1] is Ellipsis else inner
+        return isinstance(value, tuple) and len(value) == len(kinds) and all(map(fits, value, kinds))
+    if kind in (int, float):
+        return isinstance(value, (int, kind)) and not isinstance(value, bool)
+    return isinstance(value, origin or kind)
+
+
+def _words(kind: Any) -> str:
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_words(one) for one in get_args(kind))
+    if origin is tuple:
+        inner = get_args(kind)
+        count = "" if inner[-1] is Ellipsis else f"{len(inner)} "
+        return f"a list of {count}{_words(inner[0]).partition(' ')[2]}s"
+    if origin is Literal:
+        return " or ".join(map(repr, get_args(kind)))
+    return WORDS.get(origin or kind) or f"a {(origin or kind).__name__}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (str, int, float)):
+        return repr(value)[:40]
+    if type(value) is tuple:
+        return f"a list of {len(value)}"
+    return WORDS.get(type(value)) or f"a {type(value).__name__}"
+
+
+def numbers_in(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Path and content of every array of floats and every float, except where a class may hold what is not finite."""
+    if isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
+        yield name, value
+        return
+    cls = type(value).__name__
+    if cls in _CLASSES:
+        known = [key for key in _fields(_CLASSES[cls]) if key not in _NOT_FINITE.get(cls, ())]
+        inner = [(key, getattr(value, key)) for key in known]
+    else:
+        inner = [(str(i), item) for i, item in enumerate(value)] if isinstance(value, (tuple, list)) else []
+    for key, item in inner:
+        yield from numbers_in(item, f"{name}.{key}")

@@ -15,7 +15,7 @@ from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.errors import require
 from jointset.laws import DenseLaw
-from jointset.storage import storable
+from jointset.storage import storable, storable_not_finite
 
 if TYPE_CHECKING:
     from jointset.baselines.updates import UpdatedCovariance
@@ -53,7 +53,7 @@ class Constant:
         return DenseLaw(centers, self.emitted), state
 
 
-@storable
+@storable_not_finite("pending")
 class UpdatedState(NamedTuple):
     """The covariance (N, N) at the last exact factorisation, and the residuals (j, N) since then.
 

@@ -18,10 +18,10 @@ import numpy as np
 from jointset.baselines.published.splits import grown
 from jointset.baselines.published.windows import BINS, levels, shortest
 from jointset.contracts import Array
-from jointset.storage import storable
+from jointset.storage import storable, storable_not_finite
 
 
-@storable
+@storable_not_finite("threshold")
 class Forest(NamedTuple):
     """B complete binary trees of one depth: `feature` and `threshold` (B, 2^depth - 1); go right where x > threshold.
 

@@ -21,22 +21,25 @@ import copy
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from jointset.backbones.interface import Backbone
 from jointset.baselines.published.gaps import complete_residuals
 from jointset.baselines.published.wrapped import WrappedRule, rewrapped
 from jointset.contracts import Array
 from jointset.errors import InputError, require
-from jointset.folders import Stored, read_folder, save_folder
+from jointset.folders import Stored, reading, refusing, save_folder
 from jointset.labels import panel_of, reading_of
 from jointset.panel import Panel
 from jointset.predictor import Outcome, Run
 from jointset.regions import named
+from jointset.soundness import require_next_set, require_units, require_working
 from jointset.trust import Trust
 
 
+@runtime_checkable
 class Rule(Protocol):
     """Residuals to sets; see the head of the module."""
 
@@ -234,12 +237,15 @@ class PublishedRow:
 
     def save(self, path: str | Path) -> None:
         """Write a model folder."""
+        with refusing(path):
+            self._require_sound(require_next_set)
         save_folder(path, {name: getattr(self, name) for name in STORED})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a model folder; the row goes on exactly where it was saved."""
-        return cls.restored(read_folder(path))
+        with reading(path) as stored:
+            return cls.restored(stored)
 
     @classmethod
     def restored(cls, stored: Stored) -> Self:
@@ -248,7 +254,16 @@ class PublishedRow:
         for name, value in stored.parts(STORED).items():
             setattr(row, name, value)
         row._pending = None
+        row._require_sound(require_working)
         return row
+
+    def _require_sound(self, check: Callable[..., None]) -> None:
+        """Refuse parts that do not make a set; `check` says what the next one must be."""
+        require(self.warmup >= 1, f"warmup must be at least 1, got {self.warmup}")
+        if self.sensors:
+            require_units(self.sensors, self.shift, self.scale)
+        if self.state is not None:
+            check(self, adapts=isinstance(self.rule, WrappedRule))
 
     def _means(self, values: Array) -> Array:
         """Means (T, N) in the units of the data; moves the history of the backbone to the end."""
@@ -270,15 +285,15 @@ class PublishedRow:
         require(self.state is not None, f"{self.name}: not calibrated, call calibrate(panel) first")
 
 
-STORED = (
-    "rule",
-    "backbone",
-    "warmup",
-    "standardize",
-    "sensors",
-    "shift",
-    "scale",
-    "history",
-    "state",
-    "n_calibration",
-)
+STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
+    "rule": Rule,
+    "backbone": Backbone,
+    "warmup": int,
+    "standardize": bool,
+    "sensors": tuple[str, ...],
+    "shift": Array,
+    "scale": Array,
+    "history": Array,
+    "state": Any,
+    "n_calibration": int,
+}
