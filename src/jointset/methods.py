@@ -61,18 +61,25 @@ def predictor_for(
     >>> predictor.filter.tune, type(predictor.calibration).__name__, predictor.alpha
     (True, 'ACI', 0.2)
     """
+    name = whole_name(method, shape, calibration)
+    if name.method in ROWS:
+        return row(str(name), alpha=alpha, warmup=warmup, standardize=standardize)
+    if name.method in PUBLISHED:
+        seed = (training or {}).get("seed", 0)
+        return published_row(name, alpha=alpha, warmup=warmup, standardize=standardize, seed=seed)
+    return filter_row(name, alpha=alpha, training=training, warmup=warmup, standardize=standardize)
+
+
+def whole_name(method: str, shape: str = "ellipsoid", calibration: str = "split") -> Name:
+    """The name of a method with what was asked for beside it.
+
+    >>> str(whole_name("kalman", "box", "aci"))
+    'kalman:box+aci'
+    """
     name = parse(method)
     require_known(name.method, METHODS, f"unknown method {name.method!r}")
     geometry = _one_of(method, name.geometry, shape, "ellipsoid")
-    wrap = _one_of(method, name.wrap, calibration, "split")
-    if name.method in ROWS:
-        text = name.method + (f":{geometry}" if geometry else "") + (f"+{wrap}" if wrap else "")
-        return row(text, alpha=alpha, warmup=warmup, standardize=standardize)
-    whole = Name(name.method, geometry, wrap)
-    if name.method in PUBLISHED:
-        seed = (training or {}).get("seed", 0)
-        return published_row(whole, alpha=alpha, warmup=warmup, standardize=standardize, seed=seed)
-    return filter_row(whole, alpha=alpha, training=training, warmup=warmup, standardize=standardize)
+    return Name(name.method, geometry, _one_of(method, name.wrap, calibration, "split"))
 
 
 def _one_of(method: str, named: str | None, asked: str, usual: str) -> str | None:

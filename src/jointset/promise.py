@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
-from jointset.audits.theory_coverage import bernstein_interval
 from jointset.errors import InputError
 from jointset.runs import Run
+from jointset.trust import CONFIDENT, band_over
 
-DELTA = 0.1  # the band holds with probability 1 - DELTA while the regime of the calibration lasts
 FAR = 0.15  # a share this far under the target, and under the band, is no accident of the block
 
 
 class Promise(NamedTuple):
-    """Target and share of a block of rows, and the band that chance explains."""
+    """Target and share of a block of rows, and the band that chance explains with confidence 90 %."""
 
     target: float
     seen: float
@@ -42,26 +42,19 @@ class Promise(NamedTuple):
         return {"short": "only ", "far": "only "}.get(self.word, "") + told
 
 
-def promised(alpha: float, effective_size: float, tau: float, steps: int) -> tuple[float, float]:
-    """Band of the share inside among so many rows, hits of which are worth one in tau (Bernstein form, 90 %).
-
-    >>> [round(end, 2) for end in promised(0.1, 400.0, 1.0, 400)]
-    [0.85, 0.95]
-    """
-    return bernstein_interval(alpha, effective_size, DELTA, test_size=max(steps, 1) / tau)
-
-
 def promise_of(predictor: Any, run: Run) -> Promise | None:
     """The promise of a calibrated predictor and what a run made of it; None where no row had a reading.
 
-    A method without a verdict on itself counts its calibration scores and the rows as independent.
+    The band is that of `Trust.band_over`. A method without a verdict on itself counts its calibration rows and the
+    rows of the run as independent.
     """
     steps = int((run.score == run.score).sum())
     if not steps:
         return None
+    target = 1.0 - predictor.alpha
     try:
-        trust = predictor.trust()
-        size, tau = trust.effective_size, trust.tau_int
+        low, high = predictor.trust().band_over(steps)
     except InputError:
-        size, tau = float(predictor.n_calibration), 1.0
-    return Promise(1.0 - predictor.alpha, run.joint, steps, *promised(predictor.alpha, size, tau, steps))
+        m = predictor.n_calibration
+        low, high = band_over(steps, target, CONFIDENT * math.sqrt(target * (1.0 - target) / m), m)
+    return Promise(target, run.joint, steps, low, high)

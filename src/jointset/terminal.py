@@ -47,6 +47,11 @@ def note(text: str) -> None:
     typer.echo(f"note: {text}", err=True)
 
 
+def warn(text: str) -> None:
+    """A line for the person at the terminal that should not be overlooked."""
+    typer.echo(f"warning: {text}", err=True)
+
+
 def tell_warnings() -> None:
     """Show warnings of the library as one-line notes instead of Python's two lines with a source path."""
     usual = warnings.showwarning

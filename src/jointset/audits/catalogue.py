@@ -27,7 +27,7 @@ AUDITS = {
         "Promised and seen",
         "does the set hold as many of these rows as it promised?",
         "the share of the rows inside their set. Chance explains a band around the target that is wider for a short "
-        "calibration, for few rows, and for hits and misses that come in runs (Bernstein form, 90 % confidence)",
+        "calibration, for few rows, and for hits and misses that come in runs (90 % confidence)",
     ),
     "clock": Audit(
         coverage.clock,

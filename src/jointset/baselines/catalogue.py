@@ -111,6 +111,7 @@ CATALOGUE = (
         reference="Auer et al. 2023",
     ),
 )
+ONE_AT_A_TIME = ("spci", "hopcpt")  # each interval aims at the target by itself: together they hold far less
 NAMES = tuple(dict.fromkeys(entry.name.partition("+")[0] for entry in CATALOGUE))  # methods without their wraps
 
 

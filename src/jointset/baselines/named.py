@@ -35,6 +35,10 @@ class Name(NamedTuple):
     geometry: str | None
     wrap: str | None
 
+    def __str__(self) -> str:
+        """The name as it is written."""
+        return self.method + (f":{self.geometry}" if self.geometry else "") + (f"+{self.wrap}" if self.wrap else "")
+
 
 def parse(name: str) -> Name:
     """The parts of `METHOD[:GEOMETRY][+WRAP]`.

@@ -17,7 +17,7 @@ def methods_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object a method.")] = False,
 ) -> None:
     """List every method: its name here and in the paper, its mean, its covariance, and what it needs."""
-    from jointset.baselines.catalogue import CATALOGUE
+    from jointset.baselines.catalogue import CATALOGUE, ONE_AT_A_TIME
 
     if as_json:
         show_json([entry._asdict() for entry in CATALOGUE])
@@ -30,3 +30,8 @@ def methods_command(
     Console(markup=False, highlight=False, width=max(WIDTH, Console().width)).print(table)
     typer.echo("Rows with one radius take a geometry, and every row a wrap:")
     typer.echo("METHOD[:ellipsoid|box][+aci|agaci|dtaci|pid], as in ewma:box+aci.")
+    names = " and ".join(ONE_AT_A_TIME)
+    typer.echo(
+        f"{names} answer one sensor at a time: all sensors together are inside far less often than the target asks,"
+    )
+    typer.echo("unless a wrap scales their intervals, as in spci+aci.")

@@ -1,0 +1,127 @@
+"""`jointset fit` holds what it promised against the test block: a warning with what to try, or exit code 3."""
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from jointset import generate_grssf
+from jointset.advice import what_to_try
+from jointset.cli import app
+from jointset.methods import load_predictor, predictor_for
+from jointset.promise import Promise, promise_of
+
+FAR = Promise(0.9, 0.5, 400, 0.86, 0.94)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+@pytest.fixture(scope="module")
+def network():
+    return generate_grssf("A", n=8, seed=0, length=3000).panel
+
+
+def grown(panel, factor):
+    """The same readings, the last tenth of them larger."""
+    values = panel.values.copy()
+    values[-len(panel) // 10 :] *= factor
+    return panel.with_values(values)
+
+
+@pytest.mark.parametrize(("factor", "code", "told"), [(1.0, 0, False), (1.12, 0, True), (3.0, 3, True)])
+def test_the_further_off_the_louder(network, tmp_path, factor, code, told):
+    grown(network, factor).to_npz(tmp_path / "panel.npz")
+    done = run("fit", tmp_path / "panel.npz", "--out", tmp_path / "model", "--method", "kalman")
+    assert done.exit_code == code, done.output
+    assert ("warning: only " in done.stderr) == told
+    assert load_predictor(tmp_path / "model").predict() is not None  # written whatever was seen
+    if told:
+        line = next(line for line in done.stderr.splitlines() if line.startswith("warning: "))
+        assert "% of the 300 rows were inside (target 90 %" in line and "Try" in line
+    if code:
+        assert "kalman+aci" in done.stderr and f"Saved {tmp_path / 'model'}" in done.stdout
+
+
+def test_sets_that_hold_too_much_are_told_too(network, tmp_path):
+    grown(network, 0.2).to_npz(tmp_path / "panel.npz")
+    done = run("fit", tmp_path / "panel.npz", "--out", tmp_path / "model", "--method", "kalman")
+    assert done.exit_code == 0 and "wider than they need be" in done.stderr
+
+
+def test_methods_that_answer_one_sensor_at_a_time_say_so(network, tmp_path):
+    listed = run("methods").stdout
+    assert "spci and hopcpt answer one sensor at a time" in listed
+    network[:1200].to_npz(tmp_path / "panel.npz")
+    done = run("fit", tmp_path / "panel.npz", "--out", tmp_path / "model", "--method", "spci")
+    assert done.exit_code == 3 and "spci answers one sensor at a time" in done.stdout
+    assert "spci+aci" in done.stderr
+    wrapped = run("fit", tmp_path / "panel.npz", "--out", tmp_path / "other", "--method", "spci+aci")
+    assert "one sensor at a time" not in wrapped.output
+
+
+def test_without_test_rows_there_is_nothing_to_compare(network, tmp_path):
+    grown(network, 3.0).to_npz(tmp_path / "panel.npz")
+    done = run("fit", tmp_path / "panel.npz", "--out", tmp_path / "model", "--method", "kalman", "--test-share", 0)
+    assert done.exit_code == 0 and "warning" not in done.stderr
+
+
+# ---------------------------------------------------------------------- what to try
+
+
+def facts(**given):
+    usual = {"rows": 2000, "sensors": 8, "gaps": 0.0, "drift": False, "uneven": False}
+    return usual | given
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "expected"),
+    [
+        ("kalman", {"drift": True}, "kalman+aci"),
+        ("kalman+aci", {"drift": True}, "ewma+aci"),
+        ("ewma", {"sensors": 500}, "more rows"),
+        ("kalman", {"uneven": True}, "time-of-day"),
+        ("spci", {}, "spci+aci"),
+        ("copula", {"gaps": 0.9}, "90 % of the rows have a gap, which copula was not made for"),
+        ("kalman", {}, "kalman+aci"),
+        ("kalman+pid", {}, "jointset bench"),
+    ],
+)
+def test_what_to_try_follows_from_the_case(method, given, expected):
+    tries = what_to_try(method, FAR, **facts(**given))
+    assert any(expected in one for one in tries) and 1 <= len(tries) <= 3
+    if "+" in method:
+        assert not any(f"{method}+" in one for one in tries)
+
+
+def test_every_name_in_the_advice_is_a_method():
+    for method in ("kalman", "kalman-tuned", "ewma:box", "static", "spci", "kalman:box+pid"):
+        for given in ({}, {"drift": True}, {"uneven": True}, {"sensors": 5000}, {"gaps": 1.0}):
+            for one in what_to_try(method, FAR, **facts(**given)):
+                for name in (word.strip(",.;()") for word in one.split() if word.startswith("--method=")):
+                    predictor_for(name.removeprefix("--method="))
+
+
+def test_the_band_of_a_test_block_holds_its_share_in_nine_of_ten():
+    """Promise and outcome of 200 calibrated sequences that are what they promise to be."""
+    from jointset.runs import Run
+    from jointset.trust import start_watch
+
+    class Calibrated:
+        alpha = 0.1
+
+        def __init__(self, scores):
+            self.radius = np.sort(scores)[int(np.ceil(0.9 * (len(scores) + 1))) - 1]
+            self.watch = start_watch(scores, self.radius)
+
+        def trust(self):
+            return self.watch.trust(0.0)
+
+    rng, words = np.random.default_rng(0), []
+    for _ in range(400):
+        made, test = Calibrated(rng.random(400)), rng.random(250)
+        blank = np.zeros((250, 1))
+        inside = test <= made.radius
+        seen = Run(("a",), None, blank, blank, blank, blank, test, test, inside, test, test, test, 0.0)
+        words.append(promise_of(made, seen).word)
+    assert np.mean([word == "kept" for word in words]) >= 0.88 and "far" not in words
