@@ -9,7 +9,7 @@ from scipy.signal import lfilter
 from scipy.stats import binom, chi2
 from typer.testing import CliRunner
 
-from jointset import GraphLGSSM, JointPredictor, generate_grssf
+from jointset import GraphLGSSM, JointPredictor, Panel, generate_grssf
 from jointset.baselines.rows import fitted_row, row
 from jointset.calibration import ACI
 from jointset.cli import app
@@ -160,6 +160,15 @@ def test_scores_that_have_grown_while_the_radius_kept_up_are_told_with_what_was_
     assert trust.drift_alarm and not trust.coverage_alarm
     assert "scores have grown" in trust.verdict and "of the last 200 readings were inside" in trust.verdict
     assert "too few" not in trust.verdict and "no drift" not in trust.verdict
+
+
+def test_a_rule_that_adapts_is_held_to_its_target_not_to_the_surplus_of_several_radii():
+    rng = np.random.default_rng(0)
+    common = 3 * rng.standard_normal((1500, 1))  # groups miss together, so that an equal share for each is too much
+    panel = Panel(common + rng.standard_normal((1500, 9)), [f"s{i}" for i in range(9)])
+    panel = panel.with_graph(np.kron(np.eye(3), np.ones((3, 3))) - np.eye(9))
+    fixed, adaptive = (row(name).fit(panel[:500]).calibrate(panel[500:]).trust() for name in ("group", "group+aci"))
+    assert fixed.coverage > 0.91 and adaptive.coverage == 0.9
 
 
 @pytest.mark.parametrize("method", ["kalman", "kalman-tuned", "static", "time-of-day", "ewma"])

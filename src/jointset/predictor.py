@@ -265,7 +265,12 @@ class JointPredictor:
     # ------------------------------------------------------------------ checks
 
     def _start_watch(self) -> Watch:
-        return start_watch(self.calibration_scores, score_quantile(np.sort(self.calibration_scores), self.alpha))
+        radius = score_quantile(np.sort(self.calibration_scores), self.alpha)
+        return start_watch(self.calibration_scores, radius, self._aim(self.calibration))
+
+    def _aim(self, rule: Any) -> float | None:
+        """The coverage that a rule which adapts its radius works towards."""
+        return None if isinstance(rule, Split) else 1.0 - self.alpha
 
     def _watched(self) -> Watch:
         self._require_calibrated()

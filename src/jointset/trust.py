@@ -55,7 +55,7 @@ class Trust(NamedTuple):
     n_calibration: int
     tau_int: float  # integrated autocorrelation time of the hits of calibration, at least 1
     effective_size: float  # n_calibration / tau_int
-    coverage: float  # expected, from the calibration block
+    coverage: float  # expected: that of the calibration block, of a rule that adapts its target
     half_width: float  # of the band of coverage in the long run, while the regime of calibration lasts
     band: tuple[float, float]  # of the share inside among the next 1,000 readings: band_over(1000)
     drift: float  # CUSUM over its limit: 1 or more is an alarm; negative where scores have become smaller
@@ -164,9 +164,10 @@ class Watch(NamedTuple):
 _MASK = (1 << RECENT) - 1
 
 
-def start_watch(scores: Array, radius: float) -> Watch:
+def start_watch(scores: Array, radius: float, coverage: float | None = None) -> Watch:
     """The watch after calibration scores (m,) in time order; a hit is a score of at most `radius`.
 
+    The coverage to expect is the share of hits, or that given: the one a rule that adapts its radius works towards.
     tau_int is the larger of two estimates, over 30 lags and over a window chosen from the series, as in the audits.
 
     >>> scores = np.random.default_rng(0).random(1000)
@@ -179,7 +180,7 @@ def start_watch(scores: Array, radius: float) -> Watch:
     times = [integrated_time(hits.astype(float), lags) for lags in (None, LAGS)]
     tau_int = max(_at_least_one(time.tau) for time in times)
     tau = max(_at_least_one(time.tau + time.standard_error) for time in times)
-    coverage = float(hits.sum()) / (m + 1)
+    coverage = float(hits.sum()) / (m + 1) if coverage is None else coverage
     half_width = CONFIDENT * math.sqrt(coverage * (1.0 - coverage) * tau / m)
     ordered = np.sort(scores)
     slack, limit = cusum_design(integrated_time(_ranks(ordered, scores).astype(float)), m)
@@ -213,19 +214,18 @@ def _ranks(ordered: Array, scores: Array | float) -> Any:
 def _sentence(found: Trust, hits: int, count: int, too_few: int) -> str:
     """What the calibration is worth, what it makes one expect, and how the last `count` readings compare with that."""
     low, high = found.band
-    expected = f"coverage {found.coverage:.2f} ({low:.2f} to {high:.2f} over {HORIZON:,} steps)"
     seen = f"{hits} of the last {count} readings were inside"
     fewest = max(math.ceil(found.band_over(count)[0] * count), too_few + 1) if count else 0
     few = hits < fewest
     m, size = found.n_calibration, found.effective_size
     parts = [f"calibration of {m:,} steps is worth about {size:,.0f} independent ones"]
     if not found.drift_alarm:
-        parts.append(f"expect {expected}")
+        parts.append(f"expect coverage {found.coverage:.2f} ({low:.2f} to {high:.2f} over {HORIZON:,} steps)")
     if few:
         grade = "too few inside" if found.drift_alarm else "too few inside, though not yet an alarm"
         parts.append(f"{grade}: {seen}, where at least {fewest} were to be expected")
     if found.drift >= 1.0:
-        parts.append(f"drift: scores have grown since, so {expected} is no longer to be expected")
+        parts.append("drift: scores have grown since, so that calibration no longer speaks for what comes")
     elif found.drift <= -1.0:
         larger = "" if few else ", so the sets are larger than they need to be"
         parts.append(f"drift: most scores have shrunk since{larger}")

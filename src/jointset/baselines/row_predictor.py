@@ -157,7 +157,8 @@ class ComponentPredictor(RowPredictor):
         return Outcome(nominal, radius, inside, int(y.size - np.isnan(y).sum()))
 
     def _start_watch(self) -> Watch:
-        return start_watch(self.calibration.score(self.calibration_state, self.calibration_scores), 1.0 - self.alpha)
+        scores = self.calibration.score(self.calibration_state, self.calibration_scores)
+        return start_watch(scores, 1.0 - self.alpha, self._aim(self.calibration.rule))
 
     def rewrapped(self, calibration: Any) -> Self:
         """An independent predictor with another rule for the level, started from the same calibration scores."""
