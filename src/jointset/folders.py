@@ -166,11 +166,15 @@ class Stored(NamedTuple):
             tree = fields.get(name) if isinstance(fields, dict) else None
         return tree.get("class") if isinstance(tree, dict) else None
 
-    def parts(self, kinds: Mapping[str, Any]) -> dict[str, Any]:
-        """The values named, each of the kind that its annotation says, and of finite numbers."""
+    def parts(self, kinds: Mapping[str, Any], later: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The values named, each of the kind that its annotation says, and of finite numbers.
+
+        `later` has plain values for parts that older folders lack.
+        """
+        trees = {**(later or {}), **self.trees}
         for name in kinds:
-            require(name in self.trees, f"part {name!r} is missing")
-        parts = {name: unpack(self.trees[name], self.arrays, name, kind) for name, kind in kinds.items()}
+            require(name in trees, f"part {name!r} is missing")
+        parts = {name: unpack(trees[name], self.arrays, name, kind) for name, kind in kinds.items()}
         require_finite(parts)
         return parts
 

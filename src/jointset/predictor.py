@@ -99,6 +99,11 @@ class JointPredictor:
         self._require_calibrated()
         return float(self.calibration.infinite_share(self.calibration_state))
 
+    @property
+    def note(self) -> str:
+        """What is to be known of the calibration, in words; empty where there is nothing."""
+        return ""
+
     # ------------------------------------------------------------------ fit and calibrate
 
     def fit(self, panel: Any, *, frozen: bool = False, **options: Any) -> JointPredictor:
@@ -308,7 +313,7 @@ class JointPredictor:
         """Write a model folder, or replace the model of one; whoever loads it meanwhile gets the old or the new."""
         with refusing(path):
             self._require_sound(require_next_set)
-        save_folder(path, {name: getattr(self, name) for name in STORED})
+        save_folder(path, {name: getattr(self, name) for name in self.stored()})
 
     @classmethod
     def load(cls, path: str | Path) -> JointPredictor:
@@ -319,13 +324,18 @@ class JointPredictor:
     @classmethod
     def restored(cls, stored: Stored) -> JointPredictor:
         """The predictor in a model folder that was read."""
-        parts = stored.parts(STORED)
+        parts = stored.parts(cls.stored(), LATER)
         predictor = cls(parts["filter"], warmup=parts["warmup"])
-        for name in STORED:
+        for name in cls.stored():
             setattr(predictor, name, parts[name])
         predictor._scale_gaps()  # older folders do not hold it
         predictor._require_sound(require_working)
         return predictor
+
+    @classmethod
+    def stored(cls) -> dict[str, Any]:
+        """What a model folder holds, and of what kind it is."""
+        return STORED
 
     def _require_sound(self, check: Callable[..., None]) -> None:
         """Refuse parts that do not make a set; `check` says what the next one must be."""
@@ -353,6 +363,7 @@ STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
     "watch": Watch | None,
     "last_time": int | None,
 }
+LATER = {"reuse": None}  # parts that older folders lack, and what stands for them
 
 
 def _sensor_mismatch(given: tuple[str, ...], expected: tuple[str, ...]) -> str:

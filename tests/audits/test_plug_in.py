@@ -31,5 +31,10 @@ def test_reusing_the_block_costs_what_the_dimension_over_its_length_says(network
     assert found.joint[1] == pytest.approx(0.9, abs=0.04)
 
 
+@pytest.mark.filterwarnings("error")
+def test_it_does_not_warn_of_what_it_asks(network):
+    assert plug_in(network).joint_difference < 0
+
+
 def test_protocol_table_compares_with_its_pilot_block():
     assert plug_in(cell("grssf-a-30", "table")).pilots == ("calibration", "train", "pilot")

@@ -25,6 +25,7 @@ def row(cell, method, seed, task, **values):
     words = {"cell": cell, "protocol": "text", "backbone": "gpvar", "method": method, "status": "ok", "error": ""}
     words |= {"version": "0.0", "commit": "abc1234", "started": "2026-01-02T03:04:05Z", "recipe": "", "device": "cpu"}
     counts = {"seed": seed, "n": 8, "n_calibration": 900, "n_test": 4200, "limit_steps": 0, "data": "", "task": task}
+    words |= {"pilot": "", "note": ""}
     return numbers | words | counts | {"alpha": 0.1} | values
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -58,6 +59,29 @@ def test_rows_of_a_file_of_ones_own(readings, tmp_path):
         for method, arrays in read_trace(tmp_path, task).items():
             inside = table.loc[table["method"].eq(method), "joint"].iloc[0]
             assert arrays["inside"].mean() == pytest.approx(inside)
+
+
+def test_shapes_from_other_rows_are_rows_of_their_own(tmp_path):
+    """Fitted on the calibration rows a shape of 30 sensors loses coverage, and says so; on others it does not."""
+    plug_in = bench("grssf-a-30", "static:ellipsoid,kalman", tmp_path, "--seeds", "2")
+    said = "shape fitted on the calibration rows: N/m = 0.04, expect about 0.04 less coverage than the 0.90 asked for"
+    assert plug_in.exit_code == 0 and plug_in.stderr.count(said) == 1  # once for both seeds
+    assert f"† static: {said}" in plug_in.stdout and re.search(r"0\.8\d\d†", plug_in.stdout)
+    fresh = bench("grssf-a-30", "static:ellipsoid,kalman", tmp_path, "--seeds", "2", "--pilot", "validation")
+    assert "4 rows, 2 of them already in" in fresh.stderr  # a filter has no shape
+    assert "(shape" in fresh.stdout and "†" not in fresh.stdout
+    table = read_results(tmp_path)
+    assert table[["method", "pilot"]].to_numpy().tolist() == [
+        *[["static", ""]] * 2,
+        *[["static", "validation"]] * 2,
+        *[["kalman", ""]] * 2,
+    ]
+    assert table["note"].tolist() == [said] * 2 + [""] * 4
+    joint = table.groupby(["method", "pilot"])["joint"].mean()
+    assert joint["static", ""] < 0.86 < 0.88 < joint["static", "validation"]
+    same = bench("grssf-a-30", "static:ellipsoid", tmp_path, "--seeds", "2", "--pilot", "calibration")
+    assert "2 rows, 2 of them already in" in same.stderr
+    assert "did you mean 'validation'" in bench("grssf-a-30", "ewma", tmp_path, "--pilot", "validaton").stderr
 
 
 def test_a_second_run_does_only_what_is_missing(readings, tmp_path):

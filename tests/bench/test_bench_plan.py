@@ -154,6 +154,30 @@ def test_a_recipe_belongs_to_learned_filters_only():
     assert {key[3]: key[7] for key in units(planned)} == {"static": "", "gnf": "paper"}
 
 
+def test_a_pilot_belongs_to_rows_with_a_shape_and_is_told_where_it_is_not_the_protocols_own():
+    names = ["static", "ewma", "time-of-day", "kalman", "copula"]
+    for pilot, text in (
+        ("validation", ("validation", "", "validation")),
+        ("calibration", ("", "calibration", "calibration")),
+    ):
+        planned = tasks(["metr-la-20"], names, [0], settings=Settings(pilot=pilot))
+        told = {key[3]: key[8] for key in units(planned)}
+        assert told == dict(zip(names, (*text, "", ""), strict=True))
+    planned = tasks(["metr-la-20"], names, [0], protocols=["table"], settings=Settings(pilot="validation"))
+    assert {key[8] for key in units(planned)} == {""}  # the block between training and calibration is its own
+
+
+def test_a_row_of_the_protocols_own_shape_is_the_row_it_was():
+    """Keys and file names of rows made before there was a choice."""
+    (task,) = tasks(["metr-la-20"], ["static"], [0])
+    assert task.units == [("metr-la-20", "text", "gpvar", "static", 0, 0.1, 0, "", "", "")]
+    assert task.slug == "metr-la-20--text--gpvar--static--s0--e85bbb49"
+    (other,) = tasks(["metr-la-20"], ["static"], [0], settings=Settings(pilot="calibration"))
+    assert (other.units, other.slug) == (task.units, task.slug)
+    (fresh,) = tasks(["metr-la-20"], ["static"], [0], settings=Settings(pilot="validation"))
+    assert fresh.slug != task.slug and fresh.slug.startswith("metr-la-20--text--gpvar--static--s0--")
+
+
 def test_learned_filters_are_those_that_train():
     from jointset.filters import GNF
 

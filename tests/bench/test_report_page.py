@@ -74,6 +74,14 @@ def test_summary_when_nobody_reached_the_target_or_nothing_worked():
     assert opening(panels([failed, row("a", "ewma", 0, "t")])).endswith("and 1 that failed.")
 
 
+def test_a_shape_from_the_calibration_rows_is_told(tmp_path):
+    note = "shape fitted on the calibration rows: N/m = 0.32"
+    rows = [row("a", "static", 0, "t", joint=0.1, note=note), row("a", "static", 0, "t", joint=0.9, pilot="train")]
+    assert words(rows).count("†") == 1 and f"† static: {note}." in words(rows)
+    write_rows(tmp_path, "t", rows)
+    assert [group["note"] for group in data(render(tmp_path))["groups"]] == [note, ""]
+
+
 def test_at_target_allows_half_a_point_of_the_mean_over_seeds():
     group = panels([row("a", "static", s, "t", joint=j) for s, j in enumerate((0.885, 0.905))])[0].groups[0]
     assert group.at_target
@@ -83,6 +91,8 @@ def test_at_target_allows_half_a_point_of_the_mean_over_seeds():
 def test_settings_are_told_apart():
     rows = [row("a", "static", 0, "t", backbone=backbone) for backbone in ("gpvar", "gru")]
     assert panels(rows)[0].labels == ("static (gpvar)", "static (gru)")
+    rows = [row("a", "static", 0, "t", pilot=pilot) for pilot in ("", "validation")]
+    assert panels(rows)[0].labels == ("static", "static (shape from validation)")
     rows = [row("a", "static", 0, "t", protocol=protocol) for protocol in ("text", "table")]
     assert [panel.name for panel in panels(rows)] == ["a (text)", "a (table)"]
     rows = [row(f"file:/{place}/x.csv", "static", 0, "t") for place in "ab"]

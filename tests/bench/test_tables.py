@@ -152,6 +152,21 @@ def test_a_recipe_and_a_quick_look_are_told_apart(folder):
     assert cells(table_of(folder, "baselines-text"), "ewma")["metr-la-20", "width"].value == 4.6
 
 
+def test_a_shape_from_the_calibration_rows_is_marked_and_one_from_others_told_apart(folder):
+    note = "shape fitted on the calibration rows: N/m = 0.08"
+    write_rows(folder, "plug-in", seeded("spectral", [4.1], [0.85], note=note))
+    write_rows(folder, "fresh", seeded("spectral", [4.7], [0.9], pilot="validation"))
+    for name, group in (("baselines-text", "metr-la-20"), ("all", "")):
+        table = table_of(folder, name)
+        joint = [cells(table, method)[group, "joint"] for method in ("spectral", "spectral (shape from validation)")]
+        assert [(one.value, one.suffix) for one in joint] == [(0.85, "†"), (0.9, "")]
+        assert f"† {note}: spectral on metr-la-20." in table.notes
+        assert "0.850†↓" in render(table, "text") and r"$^\dagger$" in render(table, "latex")
+    lines = list(csv.DictReader(io.StringIO(render(table_of(folder, "all"), "csv"))))
+    marks = {line["method"]: line["joint mark"] for line in lines if line["method"].startswith("spectral")}
+    assert marks == {"spectral": "under reused", "spectral (shape from validation)": ""}
+
+
 def test_whole_graphs_are_found_under_either_name(folder):
     write_rows(folder, "full", seeded("static", [11.0], [0.9], cell="metr-la", n=207))
     assert cells(table_of(folder, "scale-text"), "static")["metr-la-207", "width"].value == 11.0

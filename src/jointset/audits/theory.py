@@ -3,7 +3,7 @@
 Linear filter: `steady_state`, `sigma_1`, `rho_tr`, `rho_m0`, `rms_identity`, `rho_snr`, `no_go_prefactor`. Learned
 filter: `jacobians`, `jacobian_rms_rate`, `jacobian_constants`, `jacobian_perturbation_bound`. Coverage:
 `forgetting_bound`, `quantile_concentration`, `chebyshev_interval`, `bernstein_interval`, `plug_in_bound`,
-`log_volume_gap` and their parts.
+`plug_in_coverage`, `log_volume_gap` and their parts.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from jointset.audits.theory_coverage import (
     log_volume_bound,
     log_volume_gap,
     plug_in_bound,
+    plug_in_coverage,
     quantile_concentration,
     ridge_stability,
     warm_start_bias,
@@ -50,6 +51,7 @@ __all__ = [
     "log_volume_gap",
     "no_go_prefactor",
     "plug_in_bound",
+    "plug_in_coverage",
     "quantile_concentration",
     "rho_m0",
     "rho_snr",

@@ -169,6 +169,11 @@ class _Structure:
             out.append(0.0 if blind else square / mean * float(chi_square_quantile(mean**2 / square, level)))
         return np.array(out)
 
+    @property
+    def pieces(self) -> list[tuple[int, float]]:
+        """Directions of every fitted covariance, and its share of the miss rate."""
+        return [(B.shape[1], share) for B, share in zip(self.bases, self.shares, strict=True)]
+
     def _at_least(self, scores: Array) -> Array:
         return np.maximum(scores, self.least) if any(self.least) else scores
 
@@ -232,6 +237,11 @@ class GroupMaximum(_Structure):
         covariances = all_positive_definite(found, mean_variance(pilot.residuals), pilot.name)
         return replace(self, bases=bases, covariances=tuple(covariances), shares=(1.0,))
 
+    @property
+    def pieces(self) -> list[tuple[int, float]]:
+        """The groups have equal shares."""
+        return [(B.shape[1], 1.0 / len(self.bases)) for B in self.bases]
+
     def scores(self, e: Array) -> Array:
         """Largest root distance (..., 1)."""
         return np.sqrt(np.max(self._distances(e), axis=0))[..., None]
@@ -282,6 +292,13 @@ class FactorBox(_Structure):
         least = tuple(float(any(part.ridge > 0 for part in kind)) for kind in (factors, boxed))
         covariances = tuple(part.covariance for part in factors)
         return replace(self, bases=bases, covariances=covariances, shares=shares, least=least, sd=sd, section=section)
+
+    @property
+    def pieces(self) -> list[tuple[int, float]]:
+        """Groups have equal shares of the factors' part, sensors of the rest."""
+        factor, rest = self.shares
+        n = len(np.asarray(self.sd))
+        return [*((B.shape[1], factor / len(self.bases)) for B in self.bases), *[(1, rest / n)] * n]
 
     def scores(self, e: Array) -> Array:
         """Largest factor root score and largest studentised rest (..., 2)."""

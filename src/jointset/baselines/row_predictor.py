@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -11,15 +12,18 @@ import numpy as np
 
 from jointset.baselines.components import ComponentScore
 from jointset.baselines.conditional import Local
+from jointset.baselines.reuse import Pieces, Reuse, reuse, share_rows
+from jointset.baselines.shapes import Constant
 from jointset.baselines.shared_level import SharedLevel
 from jointset.calibration import Split
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.labels import panel_of
 from jointset.panel import Panel
-from jointset.predictor import BLOCK, JointPredictor, Outcome, Run
+from jointset.predictor import BLOCK, STORED, JointPredictor, Outcome, Run
 from jointset.regions import named
-from jointset.trust import Watch, start_watch
+from jointset.scores import MaxStudentised
+from jointset.trust import Trust, Watch, start_watch
 
 ROWS_AT_ONCE = 4096
 
@@ -35,7 +39,9 @@ class RowPredictor(JointPredictor):
     200
     """
 
+    reuse: Reuse | None = None  # set by calibrate: what it costs that the shape was fitted on the same rows
     _times: Array | None = None  # of the rows being worked on
+    _shaped_on: Panel | None = None  # rows that the shape was fitted on
 
     def fit(self, panel: Any, pilot: Any = None, skip: int | None = None, **options: Any) -> RowPredictor:
         """Fit the backbone on `panel` and the shape on the residuals of `pilot` (default: `panel`).
@@ -43,14 +49,15 @@ class RowPredictor(JointPredictor):
         `skip` is the number of first pilot rows left out. A pilot that is the calibration block itself gives the
         plug-in form, whose calibration scores are no longer fresh.
         """
-        panel = panel_of(panel)
+        panel = shaped_on = panel_of(panel)
         if pilot is not None:
-            pilot = panel_of(pilot, panel.sensors)
+            pilot = shaped_on = panel_of(pilot, panel.sensors)
             self._same_sensors(pilot, panel.sensors)
             if self.standardize:
                 shift, scale = np.nanmean(panel.values, axis=0), np.nanstd(panel.values, axis=0)
                 pilot = pilot.with_values((pilot.values - shift) / scale)
         super().fit(panel, pilot=pilot, skip=skip, **options)
+        self._shaped_on, self.reuse = shaped_on, None
         return self
 
     def _same_sensors(self, panel: Panel, sensors: tuple[str, ...]) -> None:
@@ -77,11 +84,37 @@ class RowPredictor(JointPredictor):
         return panel.timestamps
 
     def calibrate(self, panel: Any) -> RowPredictor:
-        """Score a panel from a fresh state and set the radius."""
+        """Score a panel from a fresh state and set the radius; rows that the shape was fitted on give a warning."""
         panel = panel_of(panel, self.sensors)
         self._times = self._clocked(panel)
         super().calibrate(panel)
+        again = self._shaped_on is not None and share_rows(self._shaped_on, panel)
+        self.reuse = reuse(self.pieces, panel.n_sensors, self.n_calibration, self.alpha) if again else None
+        if self.note:
+            warnings.warn(f"{self.filter.name}: {self.note}", stacklevel=2)
         return self
+
+    @property
+    def pieces(self) -> Pieces | None:
+        """Directions of every covariance of the shape and its share of the miss rate; None where it moves."""
+        shape, n = self.filter.shape, len(self.sensors)
+        if isinstance(shape, Constant):
+            return [(1, 1.0 / n)] * n if isinstance(self.score, MaxStudentised) else [(n, 1.0)]
+        return getattr(shape, "pieces", None)
+
+    @property
+    def note(self) -> str:
+        """What is to be known of the calibration, in words; empty where there is nothing."""
+        return "" if self.reuse is None else self.reuse.note(self.alpha, self._adaptive)
+
+    @property
+    def _adaptive(self) -> bool:
+        return not isinstance(getattr(self.calibration, "rule", self.calibration), Split)
+
+    def trust(self) -> Trust:
+        """As `JointPredictor.trust`, with the loss of a shape that was fitted on the calibration rows."""
+        found = super().trust()
+        return found if self.reuse is None else self.reuse.corrected(found, self.alpha, self._adaptive)
 
     def run_with(
         self,
@@ -95,6 +128,11 @@ class RowPredictor(JointPredictor):
         panel = panel_of(panel, self.sensors)
         self._times = self._clocked(panel)
         return super().run_with(others, panel, regions=regions, progress=progress)
+
+    @classmethod
+    def stored(cls) -> dict[str, Any]:
+        """What a model folder holds, and of what kind it is."""
+        return STORED | {"reuse": Reuse | None}
 
     def restart(self) -> None:
         """Let the mean start afresh with the next row, as at the start of a block; shape and radius go on."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jointset.baselines.named import BOXED, GEOMETRIES, LOOKBACK, ROWS, Name, parse, row, row_rule
 from jointset.baselines.root_score import RootMahalanobis
 from jointset.baselines.row_predictor import RowPredictor
-from jointset.errors import require
+from jointset.errors import require, suggest
 from jointset.predictor import JointPredictor, Run
 
 if TYPE_CHECKING:
@@ -42,18 +42,20 @@ __all__ = [
 
 WARM = 50  # steps before the calibration block on which a filter is warmed up in protocol `table`
 PLUG_IN = ("static", "factor", "group", "spectral", "per-group-factor")  # `text`: shape from the calibration block
+PILOTS = ("validation", "train", "calibration")  # blocks a shape may be fitted on instead of the protocol's own
 BEFORE = ("ewma", "rolling")  # `text`: shape from the validation block, which ends where calibration begins
 
 
 class Timing(NamedTuple):
     """Seconds of fitting and calibrating, and of the pass through the test block, as if the row had run alone.
 
-    Seeds that train in one program share its time equally.
+    Seeds that train in one program share its time equally. With them comes what is to be known of the calibration.
     """
 
     fit_seconds: float
     predict_seconds: float
     n_calibration: int  # scores the radius comes from
+    note: str = ""
 
 
 def run_row(
@@ -72,8 +74,8 @@ def run_row(
     `seed` is that of training; the spectral groups of `table` are drawn with the cell's own. A `backbone`, by name or
     as an object, replaces the graph autoregression in rows that have one; around a filter's covariance it replaces the
     filter's mean. `pilot` names the block a row's shape is fitted on instead of the protocol's: `train`, `validation`
-    (fresh calibration scores) or `calibration` (plug-in). `training` holds settings of learned filters (recipe, steps,
-    rank, device); its device is that of learned backbones too.
+    (with either, calibration scores are fresh) or `calibration` (plug-in). `training` holds settings of learned filters
+    (recipe, steps, rank, device); its device is that of learned backbones too.
     """
     predictor = fitted_row(method, cell, alpha, seed, backbone=backbone, pilot=pilot, training=training)
     return predictor.run(cell.test, regions=regions)
@@ -122,10 +124,11 @@ def run_rows(
         wraps = [name for name in names if name.partition("+")[0] == base]
         for chosen, predictor, seconds in fitted_rows(wraps[0], cell, alpha, seeds, **options):
             others = [predictor.rewrapped(_rule_of(name, cell, alpha)) for name in wraps[1:]]
+            notes = [one.note for one in (predictor, *others)]
             runs = predictor.run_with(others, cell.test, regions=False)
             for seed in chosen:
-                for name, (run, predicted) in zip(wraps, runs, strict=True):
-                    yield name, seed, run, Timing(before + seconds, predicted, predictor.n_calibration)
+                for name, note, (run, predicted) in zip(wraps, notes, runs, strict=True):
+                    yield name, seed, run, Timing(before + seconds, predicted, predictor.n_calibration, note)
 
 
 def _rule_of(name: str, cell: Cell, alpha: float) -> Any:
@@ -242,7 +245,7 @@ def _residual_rows(
 ) -> Prepared:
     """Rows of a backbone's residuals: nothing in them depends on a seed but a learned mean."""
     table = cell.protocol == "table"
-    block = pilot or pilot_block(parse(method).method, cell.protocol)
+    block = pilot_block(parse(method).method, cell.protocol, pilot)
 
     def make(mean: Any) -> RowPredictor:
         predictor = row(
@@ -265,8 +268,15 @@ def _residual_rows(
     return [(chosen, partial(make, mean)) for chosen, mean in _by_mean(seeds, means)]
 
 
-def pilot_block(method: str, protocol: str) -> str:
-    """The block whose residuals give a row its shape."""
+def pilot_block(method: str, protocol: str, asked: str | None = None) -> str:
+    """The block whose residuals give a row its shape: the protocol's own, or the one asked for.
+
+    `validation` is the block between training and calibration, which protocol `table` calls `pilot`.
+    """
+    between = "pilot" if protocol == "table" else "validation"
+    if asked:
+        require(asked in (*PILOTS, between), f"unknown pilot block {asked!r}: {suggest(asked, PILOTS)}")
+        return between if asked == "validation" else asked
     if protocol == "table":
         return "pilot"
     return "calibration" if method in PLUG_IN else "validation" if method in BEFORE else "train"

@@ -86,7 +86,7 @@ def _courses(folder: str | Path, table: pd.DataFrame, protocol: str) -> dict[str
     for (cell, _), part in rows.groupby(["cell", "n"], sort=False):
         members: dict[str, Course] = {}
         for method in COURSES:
-            tasks = dict.fromkeys(part.loc[part["method"] == method].sort_values("limit_steps")["task"])
+            tasks = dict.fromkeys(part.loc[part["method"] == method].sort_values(["limit_steps", "pilot"])["task"])
             traces = [stored_trace(folder, task).get(method, {}) for task in tasks if len(members) < MOST]
             courses = [_course(trace) for trace in traces if "inside" in trace]
             courses = [course for course in courses if len(course.steps)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from jointset.baselines.catalogue import CATALOGUE
-from jointset.baselines.rows import BOXED, PLUG_IN, ROWS, parse, row
+from jointset.baselines.rows import BOXED, PILOTS, PLUG_IN, ROWS, parse, row
 from jointset.calibration import RULES
 from jointset.datasets.origins import file_parts, name_parts
 from jointset.errors import InputError, require, require_known, suggest
@@ -146,6 +146,11 @@ def _shapes_of(method: str) -> tuple[str, ...]:
 def backbones_named(text: str) -> list[str]:
     """Mean backbones of a comma-separated list."""
     return [_known(item, ("gpvar", "gru", "transformer", "stgnn"), "mean backbone") for item in _items(text)]
+
+
+def pilot_named(text: str) -> str:
+    """The block that shapes are fitted on; empty for the protocol's own."""
+    return _known(text, PILOTS, "pilot block") if text else ""
 
 
 def protocols_named(text: str) -> list[str]:

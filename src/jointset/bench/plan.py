@@ -1,8 +1,8 @@
 """What a benchmark has to do: cells and methods from words a user types, and the tasks that fill their rows.
 
-A unit is one row: cell, protocol, backbone, method, seed, alpha, step limit and recipe, of data as it is now. A task is
-what is worked out together: the wraps of one base row, the geometries of one filter, all seeds that train in one
-program, all rows around one learned mean that are not trained themselves.
+A unit is one row: cell, protocol, backbone, method, seed, alpha, step limit, recipe and pilot block, of data as it is
+now. A task is what is worked out together: the wraps of one base row, the geometries of one filter, all seeds that
+train in one program, all rows around one learned mean that are not trained themselves.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from hashlib import file_digest, sha256
 from pathlib import Path
 
-from jointset.baselines.rows import parse
+from jointset.baselines.rows import ROWS, parse, pilot_block
 from jointset.bench.names import CELL_GROUPS, METHOD_GROUPS, cells_named, methods_named
 from jointset.datasets.origins import file_parts
 from jointset.methods import FILTERS, PUBLISHED
@@ -46,6 +46,7 @@ class Settings:
     limit_steps: int = 0
     recipe: str = ""
     device: str = "cpu"
+    pilot: str = ""  # block that shapes are fitted on; '': the protocol's own
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Task:
         seeds = f"s{self.seeds[0]}" + (f"-{self.seeds[-1]}" if len(self.seeds) > 1 else "")
         words = [self.cell.removeprefix("file:"), self.protocol, self.backbone, which, seeds]
         plain = "--".join(re.sub(r"[^a-z0-9.]+", "-", word.lower()).strip("-.")[-40:] for word in words)
-        units = [unit if self.data else unit[:-1] for unit in sorted(self.units)]
+        units = [(*unit[:-2], *filter(None, unit[-2:])) for unit in sorted(self.units)]  # pilot and data may be none
         return f"{plain}--{sha256(repr(units).encode()).hexdigest()[:8]}"
 
     @property
@@ -89,12 +90,20 @@ class Task:
     def unit(self, name: str, seed: int) -> tuple:
         """Key of one row."""
         s = self.settings
-        how = (s.alpha, s.limit_steps, self.recipe_of(name))
+        how = (s.alpha, s.limit_steps, self.recipe_of(name), self.pilot_of(name))
         return (self.cell, self.protocol, self.backbone, name, seed, *how, self.data)
 
     def recipe_of(self, name: str) -> str:
         """The recipe, where the method is trained by one."""
         return self.settings.recipe if method_of(name) in LEARNED else ""
+
+    def pilot_of(self, name: str) -> str:
+        """The block that the method's shape is fitted on, where it has one and it is not the protocol's own."""
+        method = parse(name).method
+        if not self.settings.pilot or method not in ROWS:
+            return ""
+        block = pilot_block(method, self.protocol, self.settings.pilot)
+        return "" if block == pilot_block(method, self.protocol) else block
 
     @property
     def weight(self) -> float:

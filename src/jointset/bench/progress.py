@@ -72,11 +72,12 @@ def _state(done: Done, told: set[str]) -> str:
 
 
 def _notes(done: Done, told: set[str]) -> list[str]:
-    """What a task has to say besides, with what is to be known of its readings the first time."""
-    about = [f"{done.task.cell}: {text}" for text in done.notes]
-    new = [text for text in about if text not in told]
+    """What a task has to say besides, and what is to be known of its readings; once for all seeds of a cell."""
+    place = f"{done.task.cell} {done.task.protocol}"
+    about = [*(f"{done.task.cell}: {text}" for text in done.notes), *(f"{place}: {text}" for text in done.warned)]
+    new = [text for text in dict.fromkeys(about) if text not in told]
     told.update(new)
-    return [*new, *(f"{what(done.task)}: {text}" for text in done.warned)]
+    return new
 
 
 def what(task: Task) -> str:

@@ -81,6 +81,7 @@ def page_data(folder: str | Path, shown: Sequence[Panel], audits: Sequence[Audit
                     "method": group.method,
                     "backbone": group.backbone,
                     "family": group.family,
+                    "note": group.note,
                     "reached": group.at_target,
                     "reference": other is not None and other == group,
                     "mean": [digits(group.mean(metric), EXACT) for metric in METRICS],

@@ -41,6 +41,7 @@ class Group(NamedTuple):
     alpha: float
     limit_steps: int
     recipe: str
+    pilot: str
     rows: tuple[Mapping[str, Any], ...]
     failed: tuple[Mapping[str, Any], ...]
 
@@ -61,6 +62,11 @@ class Group(NamedTuple):
     def at_target(self) -> bool:
         """Whether mean joint coverage reaches 1 - alpha, less half a percentage point."""
         return coverage_mark(self.mean("joint"), self.alpha) != "under"
+
+    @property
+    def note(self) -> str:
+        """What is to be known of its rows."""
+        return next((str(row["note"]) for row in self.rows if row["note"]), "")
 
     @property
     def base(self) -> str:
@@ -102,7 +108,7 @@ def panels(rows: Iterable[Mapping[str, Any]]) -> list[Panel]:
     """The panels of result rows (see `jointset.bench.results.COLUMNS`), in the order of cells and methods."""
     gathered: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
-        keys = ("cell", "protocol", "backbone", "method", "alpha", "limit_steps", "recipe")
+        keys = ("cell", "protocol", "backbone", "method", "alpha", "limit_steps", "recipe", "pilot")
         gathered.setdefault(tuple(row[key] for key in keys), []).append(row)
     by_panel: dict[tuple[Any, ...], list[Group]] = {}
     for key, members in gathered.items():
@@ -128,12 +134,16 @@ PLACE = {entry.name: place for place, entry in enumerate(CATALOGUE)}
 
 
 def labels(groups: Sequence[Group]) -> tuple[str, ...]:
-    """A name for each group: its method, with backbone or recipe where the method alone does not tell them apart."""
+    """A name for each group: its method, with backbone or recipe where the method alone does not tell them apart.
+
+    The block of a shape is told wherever it is not the protocol's own.
+    """
     named = []
     for group in groups:
         same = [other for other in groups if other.method == group.method]
         marks = [group.backbone] if len({other.backbone for other in same}) > 1 else []
         marks += [group.recipe or "default recipe"] if len({other.recipe for other in same}) > 1 else []
+        marks += [f"shape from {group.pilot}"] if group.pilot else []
         named.append(f"{group.method} ({', '.join(marks)})" if marks else group.method)
     return tuple(named)
 
@@ -151,7 +161,7 @@ def short_names(cells: Iterable[str]) -> dict[str, str]:
 
 def reference(panel: Panel, group: Group) -> Group | None:
     """The static row to compare a group with: on the same backbone where there is one."""
-    rows = [other for other in panel.groups if other.method == "static" and other.rows]
+    rows = [other for other in panel.groups if other.method == "static" and other.rows and not other.pilot]
     same = [other for other in rows if other.backbone == group.backbone]
     return next(iter(same or rows), None)
 

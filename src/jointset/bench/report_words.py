@@ -48,7 +48,7 @@ def verdict(panel: Panel) -> Verdict:
         endless = any(group.at_target for _, group in done)
         what = "reached the target with sets of finite size" if endless else "reached the target"
         sentences = [f"No method {what}; the highest joint coverage was that of {best}."]
-    sentences += [missed(panel, target)]
+    sentences += [missed(panel, target), reused(panel)]
     worst = [(label, group) for label, group in (sharp or done) if math.isfinite(group.mean("worst_window"))]
     if worst:
         sentences += [worst_stretch(panel, worst, bool(sharp))]
@@ -101,6 +101,12 @@ def missed(panel: Panel, target: str) -> str:
     endless = [(label, share) for label, group in panel.done if (share := group.mean("infinite_share")) >= 0.001]
     shares = [f"{label} ({percent(share)} of the steps)" for label, share in sorted(endless, key=lambda pair: -pair[1])]
     return text + (f" Sets without an end, or clipped to a largest size: {listed(shares)}." if shares else "")
+
+
+def reused(panel: Panel) -> str:
+    """Whose shapes were fitted on the calibration rows, with what is to be expected of them."""
+    notes = [f"{label}: {group.note}" for label, group in panel.done if group.note]
+    return f"† {'; '.join(notes)}." if notes else ""
 
 
 def worst_stretch(panel: Panel, groups: Sequence[tuple[str, Group]], at_target: bool) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 WORDS = (
     *("cell", "protocol", "backbone", "method", "status", "error"),
-    *("version", "commit", "started", "recipe", "device", "data", "task"),
+    *("version", "commit", "started", "recipe", "pilot", "device", "data", "note", "task"),
 )
 WHOLE = ("seed", "n", "n_calibration", "n_test", "limit_steps")
 COLUMNS = (
@@ -57,14 +57,16 @@ COLUMNS = (
     "started",  # ISO 8601, UTC
     "limit_steps",  # 0: none
     "recipe",  # '': the default
+    "pilot",  # block that the shape is fitted on; '': the protocol's own
     "device",
     "data",  # a file of one's own: short digest of it and of its graph file; '': other cells, or not known
+    "note",  # what is to be known of the row, in words
     "task",
 )
-UNIT = ("cell", "protocol", "backbone", "method", "seed", "alpha", "limit_steps", "recipe")  # what makes a row one row
+UNIT = ("cell", "protocol", "backbone", "method", "seed", "alpha", "limit_steps", "recipe", "pilot")  # one row
 KEY = (*UNIT, "data")  # a row as a task asks for it: of the file as it is now
 LATER: dict[str, Any] = {
-    "data": "",
+    **dict.fromkeys(("pilot", "data", "note"), ""),
     "log_mean_volume": float("nan"),
 }  # columns that older files lack, and what stands for them
 MEASURED = ("fit_seconds", "predict_seconds", "peak_mb", "version", "commit", "started", "task")  # differ by run
@@ -117,7 +119,7 @@ def in_order(table: pd.DataFrame) -> pd.DataFrame:
 
     place = {entry.name: i for i, entry in enumerate(CATALOGUE)}
     keyed = table.assign(_place=[place.get(name, len(place)) for name in table["method"]])
-    keys = ["cell", "protocol", "backbone", "_place", "method", "alpha", "limit_steps", "recipe", "seed"]
+    keys = ["cell", "protocol", "backbone", "_place", "method", "alpha", "limit_steps", "recipe", "pilot", "seed"]
     return keyed.sort_values(keys, kind="stable").drop(columns="_place").reset_index(drop=True)
 
 

@@ -93,9 +93,11 @@ def filled(task: Task, name: str, seed: int, known: Mapping[str, Any]) -> dict[s
         **dict.fromkeys(("n", "n_calibration", "n_test"), 0),
         "limit_steps": task.settings.limit_steps,
         "recipe": task.recipe_of(name),
+        "pilot": task.pilot_of(name),
         "device": task.settings.device if trained else "cpu",
         "data": task.data,
         "error": "",
+        "note": "",
         **known,
         "status": "error" if known.get("error") else "ok",
     }
@@ -144,7 +146,8 @@ def _attempts(
 
     alpha, lacking = task.settings.alpha, [(name, seed) for name in names for seed in task.seeds]
     try:
-        options = {"backbone": means, "training": _training(task, names[0], cell), "progress": told}
+        options: dict[str, Any] = {"backbone": means, "pilot": task.settings.pilot or None, "progress": told}
+        options["training"] = _training(task, names[0], cell)
         for name, seed, run, timing in run_rows(names, cell, alpha, task.seeds, **options):
             lacking.remove((name, seed))
             yield name, seed, (run, timing)

@@ -22,7 +22,7 @@ from jointset.methods import BALLS, PUBLISHED
 
 MEASURE = {"ellipsoid": "log_mean_volume", "box": "width_full"}  # what decides among sets of a shape
 
-Key = tuple[str, str, str, str, int]  # cell, backbone, method, recipe, limit_steps: as in `measured.summed`
+Key = tuple[str, str, str, str, int]  # cell, backbone, method, variant, limit_steps: as in `measured.summed`
 
 
 class Standing(NamedTuple):

@@ -50,6 +50,12 @@ def bench_command(
         str, typer.Option(help="local, dask (workers here), or dask:tcp://HOST:PORT (a scheduler of yours).")
     ] = "local",
     device: Annotated[str, typer.Option(help="Learned filters and backbones: cpu or cuda.")] = "cpu",
+    pilot: Annotated[
+        str,
+        typer.Option(
+            help="Rows to fit shapes on: validation, train (exact split) or calibration; else the protocol's."
+        ),
+    ] = "",
     limit_steps: Annotated[
         int, typer.Option(help="A quick look: at most so many test steps, and training steps of what is learned.")
     ] = 0,
@@ -63,7 +69,7 @@ def bench_command(
         from jointset.bench.processes import starter
 
         starter(*HERE[engine])  # workers load while this process does, and plans
-    from jointset.bench.names import backbones_named, cells_to_run, methods_named, protocols_named
+    from jointset.bench.names import backbones_named, cells_to_run, methods_named, pilot_named, protocols_named
     from jointset.bench.plan import Settings, data_digest, tasks
     from jointset.bench.progress import shown
     from jointset.bench.results import read_results, read_runs
@@ -75,7 +81,7 @@ def bench_command(
     require(seeds >= 1, f"--seeds {seeds}: give the number of seeds, 1 or more")
     require(jobs is None or jobs >= 1, f"--jobs {jobs}: give the number of processes, 1 or more")
     require(limit_steps >= 0, f"--limit-steps {limit_steps}: give a number of steps; 0 is no limit")
-    settings = Settings(alpha, limit_steps, recipe.lower(), device)
+    settings = Settings(alpha, limit_steps, recipe.lower(), device, pilot_named(pilot))
     wanted, named = methods_named(methods), cells_to_run(cells)
     check_recipe(wanted, settings.recipe)
     require_device(device, here=engine in HERE)
@@ -216,7 +222,7 @@ def with_failures(engine: Any, lacking: dict[str, str], tasks: Sequence[Task]) -
 def told(given: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a run for its record."""
     names = ("cells", "methods", "seeds", "protocol", "backbone", "swap", "alpha", "recipe", "jobs", "engine", "device")
-    return {"arguments": {name: given[name] for name in (*names, "limit_steps")}}
+    return {"arguments": {name: given[name] for name in (*names, "pilot", "limit_steps")}}
 
 
 def report_state(rows: int, planned: Sequence[Task], out: Path) -> None:
@@ -243,15 +249,25 @@ def of_run(results: pd.DataFrame, keys: set[tuple]) -> Any:
 def show_rows(results: pd.DataFrame, keys: set[tuple]) -> None:
     """A table for every cell and protocol of the run: the mean of every method over its seeds."""
     from jointset.bench.report_words import counted
+    from jointset.bench.tables.measured import variant_of
+    from jointset.bench.tables.model import REUSED
     from jointset.terminal import show_table
 
     fine = results[results["status"].eq("ok")]
     fine = fine[of_run(fine, keys)]
     for (cell, protocol), rows in fine.groupby(["cell", "protocol"], sort=False):
-        lines = []
+        lines, notes = [], dict[str, list[str]]()
         for (method, backbone), group in rows.groupby(["method", "backbone"], sort=False):
-            name = str(method) if backbone in ("own", "gpvar") else f"{method} ({backbone})"
-            lines.append([name, str(len(group)), *(f"{group[column].mean():.3f}" for column in SHOWN)])
+            marks = [*([] if backbone in ("own", "gpvar") else [str(backbone)]), variant_of(group.iloc[0])]
+            told = ", ".join(filter(None, marks))
+            name = f"{method} ({told})" if told else str(method)
+            numbers = {column: f"{group[column].mean():.3f}" for column in SHOWN}
+            if note := group["note"].max():
+                numbers["joint"] += REUSED
+                notes.setdefault(note, []).append(name)
+            lines.append([name, str(len(group)), *numbers.values()])
         sizes = f"{counted(rows['n'].iloc[0], 'sensor')}, {counted(rows['n_test'].iloc[0], 'test step')}"
         title = f"{cell}, protocol {protocol}, {sizes}"
         show_table(("method", "seeds", *SHOWN), lines, title)
+        for note, names in notes.items():
+            typer.echo(f"{REUSED} {', '.join(names)}: {note}")

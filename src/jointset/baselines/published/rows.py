@@ -70,6 +70,7 @@ class PublishedRow:
     """A published method as a row: fit, calibrate, then predict and update, or run."""
 
     name: ClassVar[str] = ""
+    note: ClassVar[str] = ""  # as `JointPredictor.note`: there is nothing to tell
 
     def __init__(self, rule: Any, backbone: Any = None, *, warmup: int = 50, standardize: bool = True) -> None:
         require(warmup >= 1, f"{self.name}: warmup must be at least 1 (keep all scores), got {warmup}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from jointset.bench.paper import where
 from jointset.bench.tables.grids import BEST_BACKBONE, BEST_NON_FILTER, GRAPH_AWARE, Grid, Measure
 from jointset.bench.tables.measured import At, Measured, Summary, absence, coverage_mark
-from jointset.bench.tables.model import Column, Entry, Number, Table
+from jointset.bench.tables.model import REUSED, Column, Entry, Number, Table
 from jointset.bench.tables.places import Places
 
 PAPER_ALPHA = 0.1
@@ -121,12 +122,14 @@ def _ours(places: Places, place: Place, measure: Measure, ranks: dict[At, str]) 
     mark = summary.mark(at.seed) if measure.key == "joint" else ""
     rank = ranks.get(at, "") if measure.key == places.grid.rank_key else ""
     suffix = f" ({summary.backbone})" if at.backbone == BEST_BACKBONE and measure.key == places.grid.rank_key else ""
+    if measure.key == "joint" and summary.note:
+        suffix = REUSED
     return number._replace(mark=mark, rank=rank, suffix=suffix)
 
 
 def _versus(places: Places, place: Place, measure: Measure) -> Number | None:
     """Relative width or difference of log mean volumes against the static covariance on the same cell and seeds."""
-    static = places.measured.find(place.at._replace(method="static", backbone=None, recipe=None))
+    static = places.measured.find(place.at._replace(method="static", backbone=None, variant=None))
     relative = measure.key == "versus_static"
     key = "width_full" if relative else "log_mean_volume"
     if static is None or place.summary is None or place.at.method == "static":
@@ -220,8 +223,9 @@ def _reading(grid: Grid, places: list[Place], paper: bool) -> list[str]:
 
 
 def _told(places: Places, found: dict[tuple[At, At], Place]) -> list[str]:
-    """Notes on what failed, what was cut short, and which row is the best one."""
+    """Notes on what failed, what was cut short, which row is the best one, and what is to be known of rows."""
     failed, cut, best = [], set(), []
+    notes = notes_on((f"{at.label} on {at.cell}", one.note) for at, one in found.values() if one is not None)
     for at, summary in found.values():
         if summary is None:
             continue
@@ -238,4 +242,12 @@ def _told(places: Places, found: dict[tuple[At, At], Place]) -> list[str]:
             best.append(f"{places.best_non_filter(at)} on {at.cell}")
     several = "; ".join(dict.fromkeys(best))
     told = [f"Best non-filter row at target: {several}. {PAPERS_BEST}"] if several else []
-    return [*told, *dict.fromkeys(failed), *sorted(cut)]
+    return [*told, *dict.fromkeys(failed), *sorted(cut), *notes]
+
+
+def notes_on(rows: Iterable[tuple[str, str]]) -> list[str]:
+    """A footnote for every note, with the rows that it is of."""
+    of: dict[str, list[str]] = {}
+    for name, note in rows:
+        of.setdefault(note, []).append(name)
+    return [f"{REUSED} {note}: {', '.join(dict.fromkeys(names))}." for note, names in of.items() if note]

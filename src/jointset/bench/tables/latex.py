@@ -11,7 +11,7 @@ MESSAGE = 90  # characters of a message; the other formats hold all of it
 SIGNS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 SIGNS |= {character: f"\\{character}" for character in "&%$#_{}"}
 SIGNS |= {"±": r"$\pm$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "°": r"$^\circ$", "–": "--", "∞": r"$\infty$"}
-SIGNS |= {"<": r"$<$", ">": r"$>$", "|": r"$|$", "≥": r"$\ge$", "≤": r"$\le$", "…": r"\dots{}"}
+SIGNS |= {"†": r"$^\dagger$", "<": r"$<$", ">": r"$>$", "|": r"$|$", "≥": r"$\ge$", "≤": r"$\le$", "…": r"\dots{}"}
 
 
 def latex(table: Table) -> str:

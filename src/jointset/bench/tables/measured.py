@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class At(NamedTuple):
     cell: str | None = None  # data set and number of sensors, as in metr-la-207
     backbone: str | None = None  # None: the row's own mean, else gpvar
     seed: int | None = None
-    recipe: str | None = None
+    variant: str | None = None  # recipe of training or block of a shape, where it is not the usual one
     limit_steps: int | None = None
 
     def joined(self, other: At) -> At:
@@ -40,8 +40,8 @@ class At(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Method with what is not default in its training or test block."""
-        told = [self.recipe] if self.recipe else []
+        """Method with what is not default in its training, its shape or its test block."""
+        told = [self.variant] if self.variant else []
         told += [f"{self.limit_steps} steps"] if self.limit_steps else []
         return f"{self.method} ({', '.join(told)})" if told else str(self.method)
 
@@ -53,6 +53,7 @@ class Summary(NamedTuple):
     failed: Mapping[int, str]
     alpha: float
     backbone: str
+    note: str = ""  # what is to be known of the rows
 
     def number(self, quantity: str, digits: int = 3, seed: int | None = None) -> Number | None:
         """Mean over seeds and sample standard deviation (None where seeds do not differ), or the value of one seed."""
@@ -110,19 +111,19 @@ class Measured:
         """What was measured at a place; a backbone left open is the row's own mean, else gpvar."""
         names = (at.backbone,) if at.backbone else ("own", "gpvar") if has_own_mean(str(at.method)) else ("gpvar",)
         for backbone in names:
-            key = (str(at.cell), backbone, str(at.method), at.recipe or "", at.limit_steps or 0)
+            key = (str(at.cell), backbone, str(at.method), at.variant or "", at.limit_steps or 0)
             found = self.summaries.get(key)
             if found is not None and (at.seed is None or at.seed in {*found.seeds, *found.failed}):
                 return found
         return None
 
     def variants(self, methods: Iterable[str], places: Iterable[At]) -> list[At]:
-        """Ways in which the methods were run at any of the places: recipes, and quick looks where nothing else is."""
+        """Ways in which the methods were run at any of the places: variants, and quick looks where nothing else is."""
         open_places = [*places]
         found = []
         for method in methods:
             keys = {(key[3], key[4]) for key in self.summaries if key[2] == method}
-            runs = [At(method, recipe=recipe, limit_steps=limit) for recipe, limit in sorted(keys)]
+            runs = [At(method, variant=variant, limit_steps=limit) for variant, limit in sorted(keys)]
             runs = [run for run in runs if any(run.joined(place) in self for place in open_places)]
             whole = [run for run in runs if not run.limit_steps]
             found += whole or runs
@@ -134,17 +135,27 @@ class Measured:
 
 
 def summed(table: pd.DataFrame) -> dict[tuple[str, str, str, str, int], Summary]:
-    """Summaries by (cell, backbone, method, recipe, limit_steps), in the order of the rows; one protocol and alpha."""
+    """Summaries by (cell, backbone, method, variant, limit_steps), in the order of the rows; one protocol and alpha."""
     gathered: dict[tuple[str, str, str, str, int], Summary] = {}
     for row in table.to_dict("records"):
         cell = full_name(row["cell"], int(row["n"]))
-        key = (cell, row["backbone"], row["method"], row["recipe"] or "", int(row["limit_steps"]))
-        one = gathered.setdefault(key, Summary({}, {}, float(row["alpha"]), row["backbone"]))
+        key = (cell, row["backbone"], row["method"], variant_of(row), int(row["limit_steps"]))
+        one = gathered.get(key, Summary({}, {}, float(row["alpha"]), row["backbone"]))
+        gathered[key] = one = one._replace(note=one.note or row["note"])
         if row["status"] == "ok":
             one.seeds[int(row["seed"])] = {name: float(row[name]) for name in QUANTITIES}  # type: ignore[index]
         else:
             one.failed[int(row["seed"])] = " ".join(str(row["error"]).split())  # type: ignore[index]
     return gathered
+
+
+def variant_of(row: Mapping[Any, Any]) -> str:
+    """The recipe of a learned filter, or the block of a row's shape, where it is not the usual one; no row has both.
+
+    >>> variant_of({"recipe": "paper", "pilot": ""}), variant_of({"recipe": "", "pilot": "train"})
+    ('paper', 'shape from train')
+    """
+    return str(row["recipe"] or (row["pilot"] and f"shape from {row['pilot']}") or "")
 
 
 @cache

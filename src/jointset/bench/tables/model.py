@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+REUSED = "†"  # after a coverage: the shape was fitted on the calibration rows
+
 
 class Number(NamedTuple):
     """A number of a table.

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jointset.bench.tables.build import SEED_NOTE
+from jointset.bench.tables.build import SEED_NOTE, notes_on
 from jointset.bench.tables.grids import BOXES, SHAPES
 from jointset.bench.tables.measured import Summary, summed
-from jointset.bench.tables.model import Column, Entry, Number, Table
+from jointset.bench.tables.model import REUSED, Column, Entry, Number, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,14 +37,16 @@ NOTES = (
 def overview(table: pd.DataFrame) -> Table | None:
     """Means and spreads over seeds of everything that was run; failures with their message."""
     rows: list[tuple[Entry, ...]] = []
+    noted: list[tuple[str, str]] = []
     for (protocol, level), part in table.groupby(["protocol", "alpha"], sort=True):
         alpha = float(level)  # type: ignore[arg-type]
         summaries = summed(part)
         ranks = _ranks(summaries)
         for key, summary in summaries.items():
-            cell, backbone, method, recipe, limit = key
-            told = ", ".join(filter(None, (recipe, f"{limit} steps" if limit else "")))
+            cell, backbone, method, variant, limit = key
+            told = ", ".join(filter(None, (variant, f"{limit} steps" if limit else "")))
             labels = (cell, str(protocol), backbone, f"{method} ({told})" if told else method)
+            noted.append((f"{labels[-1]} on {cell}", summary.note))
             failure = next(iter(summary.failed.values()), None)
             rows.append((*labels, Number(alpha, None, 2), *_entries(summary, ranks.get(key, "")), failure))
     if not rows:
@@ -52,7 +54,8 @@ def overview(table: pd.DataFrame) -> Table | None:
     rows.sort(key=lambda row: (str(row[0]), str(row[1]), row[len(LABELS)]))
     names = ("alpha", "seeds", *(title for title, _ in SHOWN.values()))
     columns = (*(Column(name) for name in names), Column("failure", messages=True))
-    whole = Table("all", "Everything in the folder", LABELS, columns, tuple(rows), (*NOTES, SHAPES, BOXES))
+    notes = (*NOTES, SHAPES, BOXES, *notes_on(noted))
+    whole = Table("all", "Everything in the folder", LABELS, columns, tuple(rows), notes)
     several = {"alpha": len(set(table["alpha"])) > 1, "failure": any(row[-1] for row in rows)}
     return whole.only([i for i, column in enumerate(columns) if several.get(column.name, True)])
 
@@ -65,7 +68,7 @@ def _entries(summary: Summary, rank: str) -> list[Entry]:
         return [seeds, "failed", *[None] * (len(SHOWN) - 1)]
     numbers = {key: summary.number(key, digits) for key, (_, digits) in SHOWN.items()}
     joint, width = numbers["joint"], numbers["width_full"]
-    numbers["joint"] = joint and joint._replace(mark=summary.mark())
+    numbers["joint"] = joint and joint._replace(mark=summary.mark(), suffix=REUSED if summary.note else "")
     numbers["width_full"] = width and width._replace(rank=rank)
     return [seeds, *numbers.values()]
 

@@ -81,7 +81,7 @@ class Places:
         return {name: one for name in non_filters() if (one := self.measured.find(at._replace(method=name)))}
 
     def _over_backbones(self, at: At) -> list[Summary]:
-        key = (at.cell, at.method, at.recipe or "", at.limit_steps or 0)
+        key = (at.cell, at.method, at.variant or "", at.limit_steps or 0)
         return [one for (cell, _, *rest), one in self.measured.summaries.items() if (cell, *rest) == key]
 
     def _best(self, summaries: Iterable[Summary], only_at_target: bool = False) -> Summary | None:

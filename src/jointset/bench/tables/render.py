@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable
 
 from jointset.bench.tables.latex import latex
-from jointset.bench.tables.model import Entry, Number, Table
+from jointset.bench.tables.model import REUSED, Entry, Number, Table
 from jointset.errors import require_known
 
 NAMED = 4  # methods named beside a message that they share
@@ -135,7 +135,7 @@ def comma_separated(table: Table) -> str:
         if any(number.spread is not None for number in numbers if isinstance(number, Number)):
             heads.append(f"{name} sd")
             takers.append((i, "spread"))
-        if any(number.mark or number.rank for number in numbers if isinstance(number, Number)):
+        if any(_marks(number) for number in numbers if isinstance(number, Number)):
             heads.append(f"{name} mark")
             takers.append((i, "mark"))
     out = io.StringIO()
@@ -153,7 +153,12 @@ def _bare(entry: Entry, part: str) -> str:
         return "" if entry.value != entry.value else str(int(entry.value)) if count else repr(float(entry.value))
     if part == "spread":
         return "" if entry.spread is None or entry.spread != entry.spread else repr(float(entry.spread))
-    return " ".join(filter(None, (entry.rank, entry.mark)))
+    return _marks(entry)
+
+
+def _marks(number: Number) -> str:
+    """Words for the marks of a number; `reused`: a shape fitted on the calibration rows."""
+    return " ".join(filter(None, (number.rank, number.mark, "reused" if number.suffix == REUSED else "")))
 
 
 RENDERERS: dict[str, Callable[[Table], str]] = {

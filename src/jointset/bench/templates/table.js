@@ -83,7 +83,8 @@ function resultRow(group, place) {
     const text = (column.show || size)(keyOf(column, group));
     const share = column.show === percent;
     const shown = many && Number.isFinite(spread) && ["joint", "worst_window", "width", "log_volume", "log_mean_volume", "width_full"].includes(column.metric);
-    return el("td", {}, text, shown ? el("span", { class: "spread" }, ` ± ${share ? (100 * spread).toFixed(1) : around(keyOf(column, group), spread)}`) : null);
+    const marked = column.metric === "joint" && group.note ? el("abbr", { title: group.note }, "†") : null;
+    return el("td", {}, text, marked, shown ? el("span", { class: "spread" }, ` ± ${share ? (100 * spread).toFixed(1) : around(keyOf(column, group), spread)}`) : null);
   });
   return el("tr", { class: group.reached ? null : "below", "data-method": group.label }, el("td", { class: "first", title: group.label }, opener, " ", named), ...cells);
 }

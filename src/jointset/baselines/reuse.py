@@ -1,0 +1,64 @@
+"""A shape fitted on the very rows that calibrate it: what that costs in coverage, and the words for it.
+
+The shape fits those rows better than any later ones, so that their scores, and the radius taken from them, are too
+small. The loss is a matter of how many directions are fitted on how many rows (`plug_in_coverage`), not of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from jointset.audits.theory_coverage import plug_in_coverage
+from jointset.panel import Panel
+from jointset.storage import storable
+from jointset.trust import HORIZON, Trust
+
+HARMLESS = 0.01  # loss of coverage below which nothing is said
+Pieces = Sequence[tuple[int, float]]  # directions of every covariance, and its share of the miss rate
+
+
+@storable
+class Reuse(NamedTuple):
+    """Sensors over calibration rows, and the coverage lost; None where there is no formula for the shape."""
+
+    ratio: float
+    loss: float | None
+
+    def note(self, alpha: float, adaptive: bool) -> str:
+        """What to expect, in words."""
+        amount = "" if self.loss is None else f"about {self.loss:.2f} "
+        told = f"shape fitted on the calibration rows: N/m = {self.ratio:.2g}, expect {amount}less coverage"
+        return f"{told} than the {1.0 - alpha:.2f} asked for{' until the radius has adapted' if adaptive else ''}"
+
+    def corrected(self, trust: Trust, alpha: float, adaptive: bool) -> Trust:
+        """The verdict with the note, its numbers less what a radius that stays as it is will lose."""
+        lost = 0.0 if adaptive or self.loss is None else self.loss
+        found = trust._replace(coverage=max(trust.coverage - lost, 0.0))
+        return found._replace(
+            band=found.band_over(HORIZON), verdict=f"{trust.verdict}; but {self.note(alpha, adaptive)}"
+        )
+
+
+def reuse(pieces: Pieces | None, n: int, m: int, alpha: float) -> Reuse | None:
+    """What m rows cost that shape n sensors and calibrate them too; None where it is next to nothing."""
+    loss = None if pieces is None else expected_loss(pieces, m, alpha)
+    return None if loss is not None and loss < HARMLESS else Reuse(n / m, loss)
+
+
+def expected_loss(pieces: Pieces, m: int, alpha: float) -> float:
+    """Coverage lost by reusing m rows: the misses of all covariances beyond their shares of alpha.
+
+    >>> round(expected_loss([(30, 1.0)], 751, 0.1), 3), round(expected_loss([(10, 0.5), (20, 0.5)], 751, 0.1), 3)
+    (0.044, 0.024)
+    """
+    return sum(1.0 - share * alpha - plug_in_coverage(d, m, share * alpha) for d, share in pieces)
+
+
+def share_rows(one: Panel, other: Panel) -> bool:
+    """Whether two panels have rows in common: by their time stamps, else whether their readings are the same."""
+    if one.timestamps is not None and other.timestamps is not None:
+        return bool(np.isin(one.timestamps, other.timestamps).any())
+    return np.array_equal(one.values, other.values, equal_nan=True)
