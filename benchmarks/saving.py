@@ -35,11 +35,11 @@ def center(predictor: JointPredictor) -> list[float]:
 
 
 def start(work: Callable[[], None]) -> int:
-    """A process that does the work for ever."""
-    child = os.fork()
+    """A process that does the work as long as this one lives."""
+    parent, child = os.getpid(), os.fork()
     if child == 0:
         try:
-            while True:
+            while os.getppid() == parent:
                 work()
         finally:
             os._exit(1)
@@ -66,9 +66,10 @@ def killed(folder: Path, models: tuple[JointPredictor, JointPredictor], kills: i
     counts = dict.fromkeys(("old", "new", "wrong", "failed"), 0)
     known, rng = [center(model) for model in models], np.random.default_rng(0)
     models[0].save(folder)
+    longest = 4 * seconds(lambda: models[0].save(folder), 21)  # a few saves
     for _ in range(kills):
         child = start(lambda: [model.save(folder) for model in reversed(models)])
-        time.sleep(rng.uniform(0.0, 0.03))
+        time.sleep(rng.uniform(0.0, longest))
         kill(child)
         counts[outcome(folder, known)] += 1
     return counts

@@ -17,6 +17,7 @@ from jointset.errors import InputError, require
 from jointset.folders import Stored, reading, refusing, save_folder
 from jointset.labels import panel_of, reading_of
 from jointset.laws import concatenate
+from jointset.outliers import scorable, warn_absurd
 from jointset.panel import Panel
 from jointset.partial import GapScale
 from jointset.regions import named
@@ -63,10 +64,8 @@ class JointPredictor:
         warmup: int = 50,
         standardize: bool = True,
     ) -> None:
-        require(
-            not isinstance(filter, str),
-            f"{filter!r} is a name, not a filter: use jointset.methods.predictor_for({filter!r})",
-        )
+        if isinstance(filter, str):  # the text of a filter is long
+            raise InputError(f"{filter!r} is a name, not a filter: use jointset.methods.predictor_for({filter!r})")
         require(warmup >= 1, f"warmup must be at least 1 (keep all scores), got {warmup}")
         self.filter = filter
         self.score = Mahalanobis() if score is None else score
@@ -112,7 +111,8 @@ class JointPredictor:
         Here and below a panel may be a data frame with a column a sensor, or an array (T, N) in sensor order. `frozen`
         says that the filter is fitted already, on this panel in the units it would be given here.
         """
-        panel = panel_of(panel).require_varying()
+        panel = scorable(panel_of(panel).require_varying())
+        warn_absurd(panel, "training")
         shift, scale = np.zeros(panel.n_sensors), np.ones(panel.n_sensors)
         if self.standardize:
             shift, scale = np.nanmean(panel.values, axis=0), np.nanstd(panel.values, axis=0)
@@ -126,6 +126,7 @@ class JointPredictor:
         """Score a panel from a fresh filter state and set the radius; the state is then carried on."""
         panel = panel_of(panel, self.sensors)
         values = self._values_of(panel)
+        warn_absurd(panel, "calibration")
         self.score = self.score.with_gaps(GapScale(1.0 - self.alpha))
         scores, after = self._calibration_scores(values)
         self._require_enough(len(scores), f"(of {len(values)} rows, warm-up {self.warmup})")
@@ -295,7 +296,7 @@ class JointPredictor:
         require(bool(self.sensors), "the predictor is not fitted: call fit(panel) first")
         if panel.sensors != self.sensors:
             raise InputError(_sensor_mismatch(panel.sensors, self.sensors))
-        return panel.values
+        return scorable(panel).values
 
     def _reading(self, y: Any) -> Array:
         return reading_of(y, self.sensors)

@@ -15,11 +15,10 @@ from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.fleet import AS_IT_IS, Fleet
 from jointset.live_rows import BAD, Options, Reading, readings
+from jointset.outliers import LARGEST
 from jointset.predictor import JointPredictor
 from jointset.times import live_seconds
 from jointset.writing import json_ready
-
-LARGEST = 1e100  # a reading beyond it would swamp the filter for good, if its square is a number at all
 
 
 class Stream:

@@ -32,6 +32,7 @@ from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.folders import Stored, reading, refusing, save_folder
 from jointset.labels import panel_of, reading_of
+from jointset.outliers import scorable, warn_absurd
 from jointset.panel import Panel
 from jointset.predictor import Outcome, Run
 from jointset.regions import named
@@ -109,7 +110,8 @@ class PublishedRow:
 
     def fit(self, panel: Any, *, frozen: bool = False, **options: Any) -> Self:
         """Fit the mean backbone on a training panel, unless it is `frozen`; forgets any earlier calibration."""
-        panel = panel_of(panel).require_varying()
+        panel = scorable(panel_of(panel).require_varying())
+        warn_absurd(panel, "training")
         shift, scale = np.zeros(panel.n_sensors), np.ones(panel.n_sensors)
         if self.standardize:
             shift, scale = np.nanmean(panel.values, axis=0), np.nanstd(panel.values, axis=0)
@@ -123,6 +125,7 @@ class PublishedRow:
         """Residuals of a panel from a fresh history; those of rows t0.., made complete, make the first state."""
         panel = panel_of(panel, self.sensors)
         values = self._values_of(panel)
+        warn_absurd(panel, "calibration")
         self.history, self.state, self._pending = self.backbone.start(), None, None
         residuals = (values - self._means(values))[self.warmup - 1 :]
         residuals = complete_residuals(residuals, self.name)
@@ -277,7 +280,7 @@ class PublishedRow:
         require(bool(self.sensors), f"{self.name}: not fitted, call fit(panel) first")
         if panel.sensors != self.sensors:
             raise InputError(f"{self.name}: the panel has other sensors than the model: use panel.select(row.sensors)")
-        return panel.values
+        return scorable(panel).values
 
     def _reading(self, y: Any) -> Array:
         return reading_of(y, self.sensors)
