@@ -16,7 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 from jointset.backbones import GPVARBackbone
 from jointset.baselines.rows import fitted_backbones, run_row
 from jointset.baselines.shrinkage import schaefer_strimmer, to_diagonal
-from jointset.baselines.splits import table_groups
+from jointset.communities import spectral_groups
 from jointset.datasets.cells import cell
 from jointset.graph import normalized_shift
 
@@ -70,7 +70,7 @@ def literal(one) -> dict[str, float]:
     q = [rank(pairs[: len(C), j], ALPHA / 2) for j in (0, 1)]
     widths["factor"] = float(np.mean([factor_width(q, B, sd, F) for _ in T]))
 
-    groups = [list(group) for group in table_groups(one.panel.adjacency, 4, one.seed)]
+    groups = [list(group) for group in spectral_groups(one.panel.adjacency, 4, one.seed, starts=1)]
     centred = P - P.mean(0)
     shapes = [schaefer_strimmer(centred[:, g]) for g in groups]
     largest = [max(root(S, e[g]) for S, g in zip(shapes, groups, strict=True)) for e in (*C, *T) - P.mean(0)]

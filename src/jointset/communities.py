@@ -44,8 +44,10 @@ def louvain(adjacency: ArrayLike, resolution: float = 1.0, seed: int = 0) -> Gro
     return _ordered(found)
 
 
-def spectral_groups(adjacency: ArrayLike, k: int = 4, seed: int = 0) -> Groups:
+def spectral_groups(adjacency: ArrayLike, k: int = 4, seed: int = 0, starts: int = 10) -> Groups:
     """At most k groups: k-means on the row-normalised bottom-k eigenvectors of the normalised Laplacian.
+
+    Of `starts` searches from k-means++ centres the tightest is kept.
 
     >>> spectral_groups(np.kron(np.eye(2), np.ones((3, 3))), k=2)
     ((0, 1, 2), (3, 4, 5))
@@ -57,7 +59,7 @@ def spectral_groups(adjacency: ArrayLike, k: int = 4, seed: int = 0) -> Groups:
         return tuple((i,) for i in range(len(A)))
     rows = bottom_eigenvectors(A, k)
     rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    return from_labels(k_means(rows, k, np.random.default_rng(seed)))
+    return from_labels(k_means(rows, k, np.random.default_rng(seed), starts))
 
 
 def bottom_eigenvectors(A: Array, k: int) -> Array:

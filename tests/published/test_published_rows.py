@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from jointset.baselines.published import SPCI, CopulaCPTS, HopCPT, MultiDimSPCI
+from jointset.baselines.rows import fitted_row
+from jointset.datasets.cells import cell
 from jointset.errors import InputError
 
 ROWS = {
@@ -180,3 +182,36 @@ def test_any_backbone_can_give_the_mean(panel):
     run = row.run(panel[1200:])
     np.testing.assert_allclose(run.mean[1:], panel.values[1200:-1])
     assert run.joint > 0.8
+
+
+# ---------------------------------------------------------------------- protocols
+
+
+@pytest.mark.parametrize(("protocol", "dropped"), [("text", 49), ("table", 0)])
+@pytest.mark.parametrize("name", ["copula", "multidim-spci", "copula+aci"])
+def test_a_row_follows_the_protocol_of_its_cell(name, protocol, dropped):
+    """As all rows: `table` drops no calibration score and begins every block at the training mean."""
+    network = cell("grssf-a-30", protocol)
+    predictor = fitted_row(name, network)
+    kept = len(network.calibration) - dropped
+    assert predictor.n_calibration == (kept - kept // 2 if "+" in name else kept)
+    run = predictor.run(network.test, regions=False)
+    other = fitted_row("static", network, pilot="train").run(network.test, regions=False)
+    np.testing.assert_allclose(run.mean, other.mean)
+    start = np.broadcast_to(predictor.backbone.mean, (2, 30))
+    assert np.allclose(run.mean[:2], start) == (protocol == "table")
+    assert not np.allclose(run.mean[2:4], start)
+
+
+def test_a_mean_that_starts_afresh_steps_as_it_runs_and_is_saved(panel, tmp_path):
+    row = CopulaCPTS()
+    row.cold = True
+    row.fit(panel[:600]).calibrate(panel[600:1200]).restart()
+    run = row.copy().run(panel[1200:1210])
+    row.update(panel.values[1200])
+    row.save(tmp_path / "model")
+    row = CopulaCPTS.load(tmp_path / "model")
+    for t in range(1, 10):
+        np.testing.assert_allclose(row.predict().center, run.mean[t])
+        row.update(panel.values[1200 + t])
+    assert np.allclose(run.mean[0], run.mean[1]) and not np.allclose(run.mean[1], run.mean[2])

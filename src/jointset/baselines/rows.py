@@ -283,13 +283,23 @@ def pilot_block(method: str, protocol: str, asked: str | None = None) -> str:
 
 
 def _published_rows(method: str, cell: Cell, alpha: float, seeds: tuple[int, ...], means: list[Any] | None) -> Prepared:
-    """Published methods; each seed draws its own split, trees or weights around the same mean."""
+    """Published methods; each seed draws its own split, trees or weights around the same mean.
+
+    In `table` no calibration score is dropped, and the mean restarts in every block, as in all other rows.
+    """
     from jointset.methods import published_row
+
+    table = cell.protocol == "table"
+    options: dict[str, Any] = {"alpha": alpha, "warmup": 1 if table else 50, "standardize": False}
 
     def make(seed: int, mean: Any) -> Any:
         wrap = row_rule(name.wrap, alpha, cell.protocol)
-        published = published_row(name, wrap=wrap, alpha=alpha, seed=seed, backbone=mean, standardize=False)
-        return published.fit(cell.train, frozen=mean is not None).calibrate(cell.calibration)
+        published = published_row(name, wrap=wrap, seed=seed, backbone=mean, **options)
+        published.cold = table
+        published.fit(cell.train, frozen=mean is not None).calibrate(cell.calibration)
+        if table:
+            published.restart()
+        return published
 
     name, means = parse(method), means or [None] * len(seeds)
     return [((seed,), partial(make, seed, mean)) for seed, mean in zip(seeds, means, strict=True)]

@@ -9,10 +9,10 @@ import numpy as np
 
 from jointset.baselines.residual_filter import Pilot
 from jointset.baselines.shrinkage import WORKING, flat_spans, is_singular, mean_variance, ridge_of, second_moment
-from jointset.communities import Groups, bottom_eigenvectors, from_labels, k_means, louvain
+from jointset.communities import Groups, louvain, spectral_groups
 from jointset.contracts import Array
 from jointset.errors import InputError, require
-from jointset.graph import normalized_shift, symmetrize
+from jointset.graph import normalized_shift
 from jointset.storage import storable
 
 
@@ -34,8 +34,9 @@ class Part(NamedTuple):
 class ResidualSplit:
     """A split by name: `factor`, `group`, `spectral`, `group-factor`; `rest` makes what factors leave over a component.
 
-    grouping: `louvain` (resolution 1), or `spectral` with `groups` groups and the seed · rank, theta: factors, and
-    their share of the miss rate · cuts: quantiles of the graph frequencies between bands · floor: smallest residual sd.
+    grouping: `louvain` (resolution 1), or `spectral` with `groups` groups, one search from the seed · rank, theta:
+    factors, and their share of the miss rate · cuts: quantiles of the graph frequencies between bands · floor: smallest
+    residual sd.
     """
 
     kind: str
@@ -83,18 +84,9 @@ def _parts(split: ResidualSplit, pilot: Pilot) -> list[Part]:
 def groups_of(split: ResidualSplit, pilot: Pilot) -> Groups:
     """The groups of sensors that the graph holds together."""
     adjacency = _graph(pilot)
-    return louvain(adjacency) if split.grouping == "louvain" else table_groups(adjacency, split.groups, split.seed)
-
-
-def table_groups(adjacency: Array, k: int, seed: int) -> Groups:
-    """Spectral groups by one k-means++ search seeded with the run's seed (`spectral_groups` keeps the best of ten)."""
-    if k >= len(adjacency):
-        return tuple((i,) for i in range(len(adjacency)))
-    A = symmetrize(adjacency)
-    np.fill_diagonal(A, 0.0)
-    rows = bottom_eigenvectors(A, k)
-    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    return from_labels(k_means(rows, k, np.random.default_rng(seed), starts=1))
+    if split.grouping == "louvain":
+        return louvain(adjacency)
+    return spectral_groups(adjacency, split.groups, split.seed, starts=1)  # one search, as the authors' code
 
 
 def _graph(pilot: Pilot) -> Array:

@@ -83,10 +83,12 @@ class PublishedRow:
         self.backbone: Any = backbone
         self.warmup = warmup
         self.standardize = standardize
+        self.cold = False  # predict the training mean until `lags` readings were seen, as in protocol `table`
         self.sensors: tuple[str, ...] = ()  # set by fit, with the next two
         self.shift: Array = np.empty(0)
         self.scale: Array = np.empty(0)
         self.history: Array = np.empty(0)  # last readings, z-scored; set by calibrate, advanced by update and run
+        self.seen = 0  # readings in it, at most `lags`
         self.state: Any = None
         self.n_calibration = 0
         self._pending: Any = None  # the next region
@@ -126,7 +128,8 @@ class PublishedRow:
         panel = panel_of(panel, self.sensors)
         values = self._values_of(panel)
         warn_absurd(panel, "calibration")
-        self.history, self.state, self._pending = self.backbone.start(), None, None
+        self.restart()
+        self.state = None
         residuals = (values - self._means(values))[self.warmup - 1 :]
         residuals = complete_residuals(residuals, self.name)
         require(
@@ -138,12 +141,18 @@ class PublishedRow:
         self.n_calibration = len(self.calibration_scores) or len(residuals)
         return self
 
+    def restart(self) -> None:
+        """Let the mean start afresh with the next row, as at the start of a block; the sets go on."""
+        self.history, self.seen, self._pending = self.backbone.start(), 0, None
+
     def predict(self) -> Any:
         """The region for the next reading."""
         self._require_calibrated()
         if self._pending is None:
             parameters, self.state = self.rule.radii(self.state, np.empty((0, len(self.sensors))))
-            mean = self.shift + self.scale * self.backbone.next_mean(self.history)
+            cold = self.cold and self.seen < self.backbone.lags
+            ahead = self.backbone.mean if cold else self.backbone.next_mean(self.history)
+            mean = self.shift + self.scale * ahead
             region = self.rule.shape(self.state, tuple(p[0] for p in parameters), mean)
             self._pending = named(region, self.sensors), mean
         return self._pending[0]
@@ -197,7 +206,7 @@ class PublishedRow:
                     one.state._replace(own=self.state.own), sets[:-1], wrapped_scores
                 )
             region = named(one.rule.shape(one.state, tuple(part[seen] for part in parameters), means), self.sensors)
-            one._pending, one.history = None, self.history
+            one._pending, one.history, one.seen = None, self.history, self.seen
             run = Run(
                 sensors=panel.sensors,
                 timestamps=panel.timestamps,
@@ -255,7 +264,7 @@ class PublishedRow:
     def restored(cls, stored: Stored) -> Self:
         """The row in a model folder that was read."""
         row = cls.__new__(cls)
-        for name, value in stored.parts(STORED).items():
+        for name, value in stored.parts(STORED, LATER).items():
             setattr(row, name, value)
         row._pending = None
         row._require_sound(require_working)
@@ -272,8 +281,10 @@ class PublishedRow:
     def _means(self, values: Array) -> Array:
         """Means (T, N) in the units of the data; moves the history of the backbone to the end."""
         scaled = (values - self.shift) / self.scale
-        means = self.backbone.predict(scaled, self.history)
-        self.history = self.backbone.fill(scaled, self.history)[-self.backbone.lags :]
+        means, lags = np.asarray(self.backbone.predict(scaled, self.history), dtype=float), self.backbone.lags
+        if self.cold:
+            means[: max(lags - self.seen, 0)] = self.backbone.mean
+        self.history, self.seen = self.backbone.fill(scaled, self.history)[-lags:], min(self.seen + len(values), lags)
         return self.shift + self.scale * means
 
     def _values_of(self, panel: Panel) -> Array:
@@ -294,10 +305,13 @@ STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
     "backbone": Backbone,
     "warmup": int,
     "standardize": bool,
+    "cold": bool,
     "sensors": tuple[str, ...],
     "shift": Array,
     "scale": Array,
     "history": Array,
+    "seen": int,
     "state": Any,
     "n_calibration": int,
 }
+LATER = {"cold": False, "seen": 0}  # parts that older folders lack, and what stands for them
