@@ -19,6 +19,7 @@ from jointset.calibration.split import SplitState
 from jointset.cli import app
 from jointset.datasets import generate_grssf
 from jointset.errors import InputError
+from jointset.fleet import Fleet
 from jointset.methods import predictor_for
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor
@@ -191,7 +192,7 @@ def test_rows_that_come_twice_or_late_are_noted_once() -> None:
     told: list[str] = []
     rows = [
         HEADER,
-        *(csv_line(row, f"2026-01-01 00:{k:02d}") for k, row in zip((5, 6, 6, 4, 7), LIVE.values, strict=False)),
+        *(csv_line(row, f"1970-01-03 05:{k:02d}") for k, row in zip((20, 21, 21, 19, 22), LIVE.values, strict=False)),
     ]
     found = answers(fitted(), rows, notice=told.append)
     assert len(found) == 5 and not any("error" in answer for answer in found)
@@ -211,6 +212,137 @@ def test_an_empty_set_is_valid_json() -> None:
     predictor.calibration_state = SplitState(-math.inf, 0)
     (answer,) = answers(predictor, csv_lines(LIVE.values[:1]))
     assert (answer["radius"], answer["empty"], answer["inside"]) == (None, True, False)
+
+
+# ---------------------------------------------------------------------- unusual times and sensors
+
+
+def told_by(lines: Iterable[str], predictor: JointPredictor | None = None, **options: Any) -> tuple[Any, ...]:
+    """The stream after its lines, its answers, and what it told."""
+    told: list[str] = []
+    live = Stream(predictor or timed(), notice=told.append, **options)
+    return live, list(live.answers(lines)), told
+
+
+def timed(method: str = "kalman", cadence: int = 300) -> JointPredictor:
+    """A predictor whose rows came every five minutes."""
+    panel = Panel(NETWORK.values, SENSORS, cadence * np.arange(len(NETWORK)))
+    return predictor_for(method).fit(panel[:400]).calibrate(panel[400:640])
+
+
+def at(times: Iterable[object], values: np.ndarray | None = None) -> list[str]:
+    rows = LIVE.values if values is None else values
+    return [HEADER, *(csv_line(row, time) for time, row in zip(times, rows, strict=False))]
+
+
+START = 640 * 300
+
+
+def test_times_that_cannot_be_read_are_ignored_and_told_once() -> None:
+    live, found, told = told_by(at([START, "junk", START + 300, "junk", ""]))
+    assert [answer["observed"] for answer in found] == [8] * 5
+    assert len(told) == 1 and "row 2: 'junk' is no time" in told[0]
+    assert live.closing() == ["times that could not be read: 3"]
+    scores = [answer["score"] for answer in found]
+    assert scores == [answer["score"] for answer in told_by(at([START + 300 * k for k in range(5)]))[1]]
+
+
+def test_repeated_rows_are_skipped_and_answered_as_repeated() -> None:
+    """A source that reconnects sends its last rows again: neither the filter nor the coverage may count them twice."""
+    lines = at([START + 300 * k for k in range(10)])
+    live, found, told = told_by([*lines[:9], *lines[5:9], *lines[9:]])
+    assert found[8:12] == [{"row": r, "time": str(START + 300 * (r - 5)), "repeated": True} for r in range(9, 13)]
+    clean = told_by(lines)[1]
+    kept = [answer for answer in found if "repeated" not in answer]
+    assert [without_row(answer) for answer in kept] == [without_row(answer) for answer in clean]
+    assert live.scored == 10 and len(told) == 1 and "repeats" in told[0]
+    assert live.closing() == ["repeated rows, skipped: 4"]
+
+
+def test_a_bad_row_that_comes_again_is_bad_again() -> None:
+    lines = at([START, START + 300])
+    bad = csv_line(np.full(8, 1e200), START + 300)
+    found = told_by([lines[0], lines[1], bad, bad])[1]
+    assert ["error" in answer for answer in found] == [False, True, True]
+
+
+def test_one_time_with_other_readings_is_another_row() -> None:
+    live, found, told = told_by(at([START, START, START - 300]))
+    assert not any("repeated" in answer for answer in found) and len(told) == 1
+    assert live.closing() == ["rows not later than the one before: 2"]
+
+
+def test_gaps_are_told_once_and_counted() -> None:
+    days = 3 * 86400
+    live, _, told = told_by(at([START, START + 300, START + days, START + days + 300, START + 2 * days]))
+    assert len(told) == 1 and "comes 3 days after the one before, where rows come every 5 min" in told[0]
+    assert live.closing() == ["gaps in time: 2", "the longest gap lasted 3 days"]
+    assert told_by(at([START, START + 3000, START + 6000]))[2] == []  # rows that were lost now and then
+
+
+def test_a_gap_since_the_last_row_of_the_model_counts() -> None:
+    assert "comes 10 days after" in told_by(at([START - 300 + 10 * 86400]))[2][0]
+
+
+def test_another_cadence_is_told_once() -> None:
+    live, _, told = told_by(at(START + 3600 * np.arange(20)))
+    assert [text for text in told if "every 1 h, those of the model every 5 min" in text]
+    assert live.events["changes of cadence"] == 1 and live.events["gaps in time"] <= 5
+    live, _, told = told_by(at([*START + 300 * np.arange(8), *START + 2100 + 60 * np.arange(1, 30)]))
+    assert len(told) == 1 and "every 1 min, those of the model every 5 min" in told[0]
+
+
+def test_a_model_without_times_learns_the_cadence_of_its_rows() -> None:
+    times = [*60 * np.arange(10), 600 + 86400]
+    bare = Panel(NETWORK.values, SENSORS)
+    told = told_by(at(times), predictor_for("kalman").fit(bare[:400]).calibrate(bare[400:640]))[2]
+    assert len(told) == 1 and "where rows come every 1 min" in told[0]
+
+
+def test_a_sensor_stuck_at_zero_is_named() -> None:
+    """The default filter follows it, and soon no score blames it; mean 705, stuck at 0 for 500 rows."""
+    panel = Panel(NETWORK.values + np.array([705.0, *[0.0] * 7]), SENSORS, 300 * np.arange(len(NETWORK)))
+    predictor = predictor_for("kalman-tuned").fit(panel[:400]).calibrate(panel[400:640])
+    values = np.random.default_rng(0).permutation(np.tile(LIVE.values, (9, 1)))[:500]
+    values[:, 0] = 0.0
+    live, found, told = told_by(at(START + 300 * np.arange(500), values), predictor, trust=True)
+    assert len(told) == 1 and "row 21: 's000' has read 0 21 times in a row" in told[0] and "where it is 70" in told[0]
+    assert [answer["trust"]["stuck"] for answer in (found[19], found[20], found[-1])] == [[], ["s000"], ["s000"]]
+    assert found[-1]["trust"]["verdict"].endswith("; stuck: 's000'")
+    assert live.closing() == ["spells of stuck sensors: 1", "stuck at the end: 's000'"]
+
+
+def test_a_silent_sensor_is_named_and_forgiven_when_it_is_back() -> None:
+    values = LIVE.values.copy()
+    values[10:50, 2] = np.nan
+    live, found, told = told_by(at(START + 300 * np.arange(60), values), trust=True)
+    assert told == ["row 31: no reading of 's002' in 21 rows"]
+    assert [answer["trust"]["silent"] for answer in (found[29], found[30], found[49], found[50])] == [
+        [],
+        ["s002"],
+        ["s002"],
+        [],
+    ]
+    assert live.closing() == ["spells of silent sensors: 1"]
+
+
+def test_sensors_that_were_dropped_are_not_called_silent() -> None:
+    told = told_by(at(START + 300 * np.arange(60)), fleet=Fleet(drop=("s002",)))[2]
+    assert not any("no reading" in text for text in told)
+
+
+def test_an_outage_is_told_as_one_and_what_stays_silent_after_it_is_named() -> None:
+    values = LIVE.values.copy()
+    values[5:56] = np.nan
+    values[56:, 3] = np.nan
+    live, found, told = told_by(at(START + 300 * np.arange(60), values))
+    assert [answer["observed"] for answer in found[4:57]] == [8, *[0] * 51, 7]
+    assert told == [
+        "no reading at all in 21 rows in a row, the last is row 26",
+        "row 57: no reading of 's003' in 52 rows",
+    ]
+    counts = ["rows without any reading: 51", "spells of silent sensors: 1", "silent at the end: 's003'"]
+    assert live.closing() == counts
 
 
 # ---------------------------------------------------------------------- bad rows
@@ -377,3 +509,17 @@ def test_a_reader_that_leaves_is_no_error_message(model: Path) -> None:
     assert strict_json(process.stdout)["row"] == 1
     assert "Traceback" not in process.stderr
     assert "Broken" not in process.stderr
+
+
+def test_the_closing_note_names_what_was_unusual_and_a_saved_model_knows_its_sensors(tmp_path: Path) -> None:
+    """A sensor that often stands still in training is given more time than one that never does."""
+    values = NETWORK.values.copy()
+    values[:, 1] = np.repeat(values[::70, 1], 70)  # stands still for 70 rows at a time
+    panel = Panel(values, SENSORS, 300 * np.arange(len(NETWORK)))
+    predictor_for("static").fit(panel[:400]).calibrate(panel[400:640]).save(tmp_path / "model")
+    live = LIVE.values.copy()
+    live[:, :2] = 0.0
+    lines = at(START + 300 * np.arange(60), live)
+    result = CliRunner().invoke(app, ["stream", str(tmp_path / "model")], input="\n".join([*lines, lines[-1]]))
+    closing = result.stderr.splitlines()[-1]
+    assert closing == "note: spells of stuck sensors: 1; repeated rows, skipped: 1; stuck at the end: 's000'"

@@ -367,3 +367,5 @@ def stream(
         if live.scored:
             share = f"{100 * live.inside / live.scored:.1f} % inside (target {100 * (1 - predictor.alpha):g} %)"
             note(f"{live.rows} rows, {live.bad} bad, {share}")
+        if live.closing():
+            note("; ".join(live.closing()))

@@ -25,7 +25,8 @@ from jointset.runs import Outcome as Outcome
 from jointset.runs import Run as Run
 from jointset.runs import columns_of
 from jointset.scores import Mahalanobis
-from jointset.soundness import require_next_set, require_units, require_working
+from jointset.sensor_health import Usual, usual_of
+from jointset.soundness import require_next_set, require_units, require_usual, require_working
 from jointset.trust import Trust, Watch, start_watch
 
 BLOCK = 16_000_000  # numbers a block of covariances may hold when a filter emits a new one at every step
@@ -72,9 +73,10 @@ class JointPredictor:
         self.calibration = Split() if calibration is None else calibration
         self.warmup = warmup
         self.standardize = standardize
-        self.sensors: tuple[str, ...] = ()  # set by fit, with the next two
+        self.sensors: tuple[str, ...] = ()  # set by fit, with the next three
         self.shift: Array = np.empty(0)
         self.scale: Array = np.empty(0)
+        self.usual: Usual | None = None  # how long sensors are silent or stand still; older models lack it
         self.filter_state: Any = None  # set by calibrate, with the next two; advanced by update and run
         self.calibration_state: Any = None
         self.calibration_scores: Array = np.empty(0)  # in time order; (m, K) where a set has K radii
@@ -118,7 +120,7 @@ class JointPredictor:
             shift, scale = np.nanmean(panel.values, axis=0), np.nanstd(panel.values, axis=0)
         if not frozen:
             self.filter = self.filter.fit(panel.with_values((panel.values - shift) / scale), **options)
-        self.sensors, self.shift, self.scale = panel.sensors, shift, scale
+        self.sensors, self.shift, self.scale, self.usual = panel.sensors, shift, scale, usual_of(panel)
         self.filter_state = self.calibration_state = self.watch = self._pending = None
         return self
 
@@ -342,6 +344,7 @@ class JointPredictor:
         """Refuse parts that do not make a set; `check` says what the next one must be."""
         if self.sensors:
             require_units(self.sensors, self.shift, self.scale)
+            require_usual(self.sensors, self.usual)
         if self.calibration_state is not None:
             check(self, adapts=True)
             radius = self._ahead()[1]
@@ -363,8 +366,9 @@ STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
     "calibration_scores": Array,
     "watch": Watch | None,
     "last_time": int | None,
+    "usual": Usual | None,
 }
-LATER = {"reuse": None}  # parts that older folders lack, and what stands for them
+LATER = {"reuse": None, "usual": None}  # parts that older folders lack, and what stands for them
 
 
 def _sensor_mismatch(given: tuple[str, ...], expected: tuple[str, ...]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.panel_checks import sensor_names
+from jointset.sensor_health import Usual
 
 
 def require_units(sensors: tuple[str, ...], shift: Array, scale: Array) -> None:
@@ -24,6 +25,12 @@ def require_units(sensors: tuple[str, ...], shift: Array, scale: Array) -> None:
         )
         require(bool(np.isfinite(values).all()), f"{what} holds a value that is not finite")
     require(bool((scale > 0).all()), f"scale must be positive, got {scale.min(initial=np.inf):g}")
+
+
+def require_usual(sensors: tuple[str, ...], usual: Usual | None) -> None:
+    """Refuse what is known of sensors where it is of other sensors."""
+    lengths = {np.shape(part) for part in (usual[:3] if usual is not None else ())}
+    require(lengths <= {(len(sensors),)}, f"usual has parts of shapes {sorted(lengths)} for {len(sensors)} sensors")
 
 
 @np.errstate(all="ignore")

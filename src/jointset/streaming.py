@@ -6,26 +6,34 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.errors import InputError, require
-from jointset.fleet import AS_IT_IS, Fleet
+from jointset.errors import InputError, require, some
+from jointset.fleet import AS_IT_IS, LISTED, Fleet
 from jointset.live_rows import BAD, Options, Reading, readings
 from jointset.outliers import LARGEST
 from jointset.predictor import JointPredictor
+from jointset.row_clock import Event, RowClock, span
+from jointset.sensor_health import LEAST, expecting_nothing, falling_ill, observe, start_health, unknown_usual
 from jointset.times import live_seconds
 from jointset.writing import json_ready
+
+EMPTY = "rows without any reading"
+SENSORS_TOLD = 10  # rows in which sensors fall silent, or get stuck, that are told one by one
 
 
 class Stream:
     """A predictor that is fed lines. `predictor` is always the state after the last good row.
 
-    `notice` is told, once, what the reader of the answers should know about the header or the order of the rows. With
-    `trust` every answer holds the predictor's verdict on itself after the row.
+    `notice` is told what the reader of the answers should know about the header, the times of the rows
+    (`jointset.row_clock`) and the sensors (`jointset.sensor_health`): every kind of thing once, sensors that fall ill
+    a few times; `closing` counts them all. With `trust` every answer holds the predictor's verdict on itself after
+    the row, and which sensors are silent or stuck.
     """
 
     def __init__(
@@ -47,8 +55,11 @@ class Stream:
             predictor.trust()  # likewise one that has no verdict to give
         self.predictor, self.trust, self.top, self.notice = predictor, trust, top, notice
         self.rows = self.scored = self.inside = self.bad = 0
-        self._latest: int | None = getattr(predictor, "last_time", None)  # time of the last row
-        self._in_order = True  # as far as anyone was told
+        usual = getattr(predictor, "usual", None) or unknown_usual(len(predictor.sensors))
+        self.usual = expecting_nothing(usual, np.array([fleet.called(name) is None for name in predictor.sensors]))
+        self.health = start_health(len(predictor.sensors))
+        self.clock = RowClock(self.usual.cadence, getattr(predictor, "last_time", None))
+        self.events: Counter[str] = Counter()  # what was unusual, by kind
 
     def answers(self, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
         """One JSON-ready answer a reading, in order; blank lines are skipped."""
@@ -56,20 +67,30 @@ class Stream:
             self.rows = row
             yield self._answer(found)
 
+    def closing(self) -> list[str]:
+        """What was unusual, counted, and the sensors that are silent or stuck at the end."""
+        told = [f"{kind}: {count}" for kind, count in self.events.items()]
+        if self.clock.longest_gap:
+            told.append(f"the longest gap lasted {span(self.clock.longest_gap)}")
+        return told + [f"{kind} at the end: {some(names, LISTED)}" for kind, names in self._ailing().items() if names]
+
     def _answer(self, found: Reading | Exception) -> dict[str, Any]:
         try:
             if isinstance(found, Exception):
                 raise found
             seconds = live_seconds(found.time)
+            if self.clock.repeated(seconds, found.values):
+                self._tell(Event("repeated rows, skipped", f"row {self.rows} ({found.time}) repeats a row: skipped"))
+                return {"row": self.rows, "time": found.time, "repeated": True}
             answer, after = advance(self._expecting(seconds), found.values, self.top)
         except BAD as error:
             self.bad += 1
             return {"row": self.rows, "error": " ".join(str(error).split())}
-        self._follow(after, seconds, found.time)
+        self._follow(after, seconds, found)
         self.scored += answer["inside"] is not None
         self.inside += answer["inside"] is True
         if self.trust:
-            answer["trust"] = json_ready(after.trust()._asdict())
+            answer["trust"] = self._verdict(after)
         return {"row": self.rows, "time": found.time, **answer}
 
     def _expecting(self, seconds: int | None) -> JointPredictor:
@@ -80,19 +101,39 @@ class Stream:
         told.expect(seconds)
         return told
 
-    def _follow(self, after: JointPredictor, seconds: int | None, time: Any) -> None:
-        """Go on from the predictor after a row; a row that is no later than the last is taken all the same."""
+    def _follow(self, after: JointPredictor, seconds: int | None, reading: Reading) -> None:
+        """Go on from the predictor after a row, and tell what is unusual about the row."""
         self.predictor = after
-        if seconds is None:
-            return
-        if self._in_order and self._latest is not None and seconds <= self._latest:
-            self._in_order = False
-            self.notice(
-                f"row {self.rows} ({time}) is not later than the last one: rows count in the order they come in"
-            )
-        self._latest = seconds
-        if hasattr(after, "last_time"):
+        for event in self.clock.tick(seconds, reading.values, reading.time, self.rows):
+            self._tell(event)
+        if seconds is not None and hasattr(after, "last_time"):
             after.last_time = seconds
+        before, self.health = self.health, observe(self.health, reading.values)
+        if self.health.empty:
+            self.events[EMPTY] += 1
+            if self.health.empty == LEAST + 1:
+                self.notice(f"no reading at all in {LEAST + 1} rows in a row, the last is row {self.rows}")
+            return
+        for event in falling_ill(before, self.health, self.usual, self.predictor.sensors, self.rows):
+            self._tell(event, SENSORS_TOLD)
+
+    def _tell(self, event: Event, times: int = 1) -> None:
+        """Count an event, and tell the first few of its kind."""
+        self.events[event.kind] += 1
+        if self.events[event.kind] <= times:
+            self.notice(event.text)
+
+    def _ailing(self) -> dict[str, list[str]]:
+        """Names of the sensors that are silent, and of those that are stuck."""
+        health, usual, names = self.health, self.usual, self.predictor.sensors
+        found = {"silent": health.silent(usual), "stuck": health.stuck(usual)}
+        return {kind: [names[i] for i in np.flatnonzero(which)] for kind, which in found.items()}
+
+    def _verdict(self, after: JointPredictor) -> dict[str, Any]:
+        """The predictor's trust, and the sensors that are not to be trusted."""
+        trust, ailing = after.trust()._asdict(), self._ailing()
+        words = [f"{kind}: {some(names)}" for kind, names in ailing.items() if names]
+        return json_ready({**trust, "verdict": "; ".join([trust["verdict"], *words]), **ailing})
 
 
 def advance(predictor: JointPredictor, y: Array, top: int = 3) -> tuple[dict[str, Any], JointPredictor]:

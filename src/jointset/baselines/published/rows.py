@@ -36,7 +36,8 @@ from jointset.outliers import scorable, warn_absurd
 from jointset.panel import Panel
 from jointset.predictor import Outcome, Run
 from jointset.regions import named
-from jointset.soundness import require_next_set, require_units, require_working
+from jointset.sensor_health import Usual, usual_of
+from jointset.soundness import require_next_set, require_units, require_usual, require_working
 from jointset.trust import Trust
 
 
@@ -84,9 +85,10 @@ class PublishedRow:
         self.warmup = warmup
         self.standardize = standardize
         self.cold = False  # predict the training mean until `lags` readings were seen, as in protocol `table`
-        self.sensors: tuple[str, ...] = ()  # set by fit, with the next two
+        self.sensors: tuple[str, ...] = ()  # set by fit, with the next three
         self.shift: Array = np.empty(0)
         self.scale: Array = np.empty(0)
+        self.usual: Usual | None = None  # how long sensors are silent or stand still; older models lack it
         self.history: Array = np.empty(0)  # last readings, z-scored; set by calibrate, advanced by update and run
         self.seen = 0  # readings in it, at most `lags`
         self.state: Any = None
@@ -119,7 +121,7 @@ class PublishedRow:
             shift, scale = np.nanmean(panel.values, axis=0), np.nanstd(panel.values, axis=0)
         if not frozen:
             self.backbone = self.backbone.fit(panel.with_values((panel.values - shift) / scale), **options)
-        self.sensors, self.shift, self.scale = panel.sensors, shift, scale
+        self.sensors, self.shift, self.scale, self.usual = panel.sensors, shift, scale, usual_of(panel)
         self.state = self._pending = None
         return self
 
@@ -275,6 +277,7 @@ class PublishedRow:
         require(self.warmup >= 1, f"warmup must be at least 1, got {self.warmup}")
         if self.sensors:
             require_units(self.sensors, self.shift, self.scale)
+            require_usual(self.sensors, self.usual)
         if self.state is not None:
             check(self, adapts=isinstance(self.rule, WrappedRule))
 
@@ -313,5 +316,6 @@ STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
     "seen": int,
     "state": Any,
     "n_calibration": int,
+    "usual": Usual | None,
 }
-LATER = {"cold": False, "seen": 0}  # parts that older folders lack, and what stands for them
+LATER = {"cold": False, "seen": 0, "usual": None}  # parts that older folders lack, and what stands for them

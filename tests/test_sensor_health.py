@@ -1,0 +1,68 @@
+"""Sensors that fall silent or stand still: counted as a plain loop counts them, judged by what training has seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jointset.panel import Panel
+from jointset.sensor_health import LEAST, SPELLS, observe, start_health, unknown_usual, usual_of
+
+
+def spells(column: np.ndarray) -> tuple[int, int]:
+    """Longest run of one value among the readings, and of gaps, counted one by one."""
+    same = gap = longest_same = longest_gap = 0
+    last = None
+    for x in column:
+        if np.isnan(x):
+            gap += 1
+        else:
+            same, gap = same + 1 if x == last else 1, 0
+            last = x
+        longest_same, longest_gap = max(longest_same, same), max(longest_gap, gap)
+    return longest_same, longest_gap
+
+
+@pytest.fixture
+def rows() -> np.ndarray:
+    """Few values, many repeats, many gaps."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 2, (400, 6)).astype(float)
+    values[rng.random(values.shape) < 0.4] = np.nan
+    return values
+
+
+def test_training_rows_give_the_longest_spells(rows: np.ndarray) -> None:
+    usual = usual_of(Panel(rows, list("abcdef"), 60 * np.arange(400)))
+    expected = [spells(column) for column in rows.T]
+    assert list(zip(usual.longest_same.tolist(), usual.longest_gap.tolist(), strict=True)) == expected
+    np.testing.assert_allclose(usual.mean, np.nanmean(rows, axis=0))
+    assert usual.cadence == 60
+
+
+def test_live_spells_are_those_of_training_row_by_row(rows: np.ndarray) -> None:
+    health, same, gap = start_health(6), [], []
+    for row in rows:
+        health = observe(health, row)
+        same.append(health.same)
+        gap.append(health.gap)
+    usual = usual_of(Panel(rows, list("abcdef")))
+    np.testing.assert_array_equal(np.max(same, axis=0), usual.longest_same)
+    np.testing.assert_array_equal(np.max(gap, axis=0), usual.longest_gap)
+
+
+def test_a_sensor_is_stuck_or_silent_past_its_own_limit_only() -> None:
+    usual = unknown_usual(2)._replace(longest_same=np.array([1, 30]), longest_gap=np.array([30, 1]))
+    health = start_health(2)
+    first_stuck, first_silent = {}, {}
+    for row in range(1, 200):
+        health = observe(health, np.array([7.0, 7.0]))
+        for i in np.flatnonzero(health.stuck(usual)):
+            first_stuck.setdefault(int(i), row)
+    for row in range(1, 200):
+        health = observe(health, np.full(2, np.nan))
+        for i in np.flatnonzero(health.silent(usual)):
+            first_silent.setdefault(int(i), row)
+    assert first_stuck == {0: LEAST + 1, 1: SPELLS * 30 + 1}
+    assert first_silent == {0: SPELLS * 30 + 1, 1: LEAST + 1}
+    assert health.empty == 199 and not health.stuck(usual).any()  # what is silent is not stuck as well
