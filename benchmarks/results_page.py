@@ -1,72 +1,453 @@
-"""Markdown tables of a results folder for docs/results.md: every cell, every row, lost ones too.
+"""docs/results.md and the paragraph of results in README.md, made from docs/data/results.parquet.
 
-    python benchmarks/results_page.py RESULTS > tables.md
+    python benchmarks/results_page.py          # writes both; `make results` does this
+    python benchmarks/results_page.py --check  # exit code 1 where they are not what the file gives
 
-One table a cell and protocol, rows from the smallest log-volume up; those at target (joint >= 0.895) in bold. Then the
-audits of the folder.
+The prose is in benchmarks/pages/: templates in which every measured number is looked up (`row`, `best`) and every claim
+that could turn false is checked (`holds`). Numbers of the audits are in docs/data/audits.json.
 """
 
 import json
+import re
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from results_file import FILE, read_file
 
-import numpy as np
+from jointset.baselines.rows import parse
+from jointset.bench.paper import printed
+from jointset.bench.tables.model import REUSED
+from jointset.bench.tables.measured import SLACK, Summary, summed
+from jointset.bench.winners import MEASURE, Standing, shape_of, standings, ties
+from jointset.calibration import RULES
+from jointset.methods import FILTERS, METHODS
 
-from jointset.bench.results import read_results
+ROOT = Path(__file__).parents[1]
+TEMPLATES, AUDITS = ROOT / "benchmarks" / "pages", ROOT / "docs" / "data" / "audits.json"
+PICTURE = ROOT / "docs" / "images" / "results-headline.png"
+PAGE, README = ROOT / "docs" / "results.md", ROOT / "README.md"
+BEGIN, END = "<!-- results: made by `make results` -->\n", "<!-- end of results -->\n"
+REAL = ("metr-la-20", "metr-la-207", "aqi-12", "ett-7", "jena-20", "elec-20", "solar-12")
+SIMULATED = tuple(f"grssf-{track}-30" for track in "abcde")
+PLACES = [("table", cell) for cell in REAL[:2]] + [("text", cell) for cell in (*REAL, *SIMULATED)]
+ALPHA = 0.1
+MEANS = ("gpvar", "gru", "transformer", "stgnn")
+AUTHORS = {  # METR-LA-20, protocol `table`: what the authors' own code printed, ten seeds
+    **{"static": "4.180 @ .904", "factor": "4.286 @ .915", "group+agaci": "3.457 @ .901"},
+    **{"per-group-factor+aci": "4.024 @ .900", "ewma": "4.487 @ .903", "rolling": "4.571 @ .897"},
+    **{"kalman": "5.086 @ .884", "gnf-node": "2.888 @ .906 (seed 0, 12 of 60 epochs)"},
+    "gnf-node+aci": "2.825 @ .899 (seed 0, 12 of 60 epochs)",
+}
+Place = tuple[str, str]  # protocol and cell
+TITLES = {"log_mean_volume": "log mean volume", "width_full": "width_full"}
 
-SIZES = ("width_full", "joint", "worst_window", "log_volume", "infinite_share")
+
+@dataclass(frozen=True)
+class Row:
+    """One method on one cell around one mean: means over its seeds, as numbers and as words."""
+
+    method: str
+    mean: str
+    variant: str  # recipe of a learned filter, or block of a shape that is not the protocol's own
+    summary: Summary
+
+    @property
+    def label(self) -> str:
+        return f"`{self.method}`" + (f" ({self.variant})" if self.variant else "") + REUSED * bool(self.summary.note)
+
+    @property
+    def seeds(self) -> int:
+        return len(self.summary.seeds)
+
+    def number(self, quantity: str) -> float:
+        found = self.summary.number(quantity)
+        return float("nan") if found is None else found.value
+
+    def words(self, quantity: str, digits: int = 3) -> str:
+        """The mean, and the standard deviation over seeds where they differ."""
+        found = self.summary.number(quantity)
+        if found is None:
+            return ""
+        spread = "" if found.spread is None else f" ± {found.spread:.{digits}f}"
+        return decimal(found.value, digits) + spread
+
+    def __getattr__(self, quantity: str) -> str:
+        if quantity not in ("width_full", "joint", "worst_window", "log_mean_volume", "log_volume"):
+            raise AttributeError(quantity)
+        return decimal(self.number(quantity))
 
 
-def rows_of(folder: str):
-    table = read_results(folder)
-    table = table[(table.status == "ok") & (table.limit_steps == 0)]
-    means = table.groupby(["protocol", "cell", "n", "n_test", "backbone", "method"])
-    spread = means["width_full"].std().fillna(0.0)
-    return means[[*SIZES]].mean().assign(spread=spread, seeds=means["seed"].nunique()).reset_index()
+def decimal(value: float, digits: int = 3) -> str:
+    """A number as the page writes it.
+
+    >>> decimal(-0.0001), decimal(float("-inf")), decimal(2.7685)
+    ('0.000', '-∞', '2.768')
+    """
+    if value in (float("inf"), float("-inf")):
+        return "∞" if value > 0 else "-∞"
+    return f"{value:.{digits}f}".replace("-0." + "0" * digits, "0." + "0" * digits)
 
 
-AUDITS = (
-    "rho_dG",
-    "rho_DL",
-    "observability",
-    "rho_score",
-    "rho_ind",
-    "tau_int",
-    "m_eff",
-    "trace_ratio",
-    "pit",
-    "theory",
+class Results:
+    """The rows of the file, summed up by protocol and looked up by name."""
+
+    def __init__(self, table: pd.DataFrame, runs: list[dict]) -> None:
+        self.table, self.runs = table, runs
+        parts = table[table["alpha"].eq(ALPHA)].groupby("protocol")
+        self.summaries = {str(protocol): summed(part) for protocol, part in parts}
+
+    def rows(self, place: Place) -> list[Row]:
+        """All rows of a cell that went well."""
+        found = self.summaries.get(place[0], {})
+        return [Row(key[2], key[1], key[3], one) for key, one in found.items() if key[0] == place[1] and one.seeds]
+
+    def find(self, place: Place, method: str, mean: str = "", variant: str = "") -> Row | None:
+        """A row; around its own mean, else the linear one, where none is named."""
+        means = (mean,) if mean else ("own", "gpvar")
+        default = FILTERS[parse(method).method]() if parse(method).method in FILTERS else None
+        variant = variant or getattr(default, "recipe", "")
+        rows = [one for one in self.rows(place) if one.method == method and one.variant == variant]
+        return next((one for name in means for one in rows if one.mean == name), None)
+
+    def row(self, place: Place, method: str, mean: str = "", variant: str = "") -> Row:
+        """A row that is there."""
+        found = self.find(place, method, mean, variant)
+        if found is None:
+            raise LookupError(f"no row {method} ({mean or 'own mean'}) of {place_name(place)} in {FILE}")
+        return found
+
+    def has(self, place: Place, *methods: str) -> bool:
+        """Whether all these rows are there."""
+        return all(self.find(place, method) is not None for method in methods)
+
+    def order(self, place: Place, shape: str, kind: str = "any") -> list[Standing]:
+        """Rows at target, the best first (`jointset.bench.winners`); kind: any, learned, filter or other."""
+        found = standings(self.summaries.get(place[0], {}), place[1], place[0], shape)
+        return [one for one in found if kind == "any" or kind in kinds(one.key[2])]
+
+    def best(self, place: Place, shape: str = "ellipsoid", kind: str = "any") -> Row | None:
+        """The winner of a cell."""
+        found = self.order(place, shape, kind)
+        return as_row(found[0]) if found else None
+
+    def ratios(self, method: str, other: str, quantity: str) -> list[float]:
+        """A quantity of one method over that of another, on every real cell of protocol `text` that has both."""
+        cells = [cell for cell in REAL if self.has(("text", cell), method, other)]
+        pairs = [(self.row(("text", cell), method), self.row(("text", cell), other)) for cell in cells]
+        return [one.number(quantity) / two.number(quantity) for one, two in pairs]
+
+    def worst(self) -> tuple[Row, Row]:
+        """Of the rows at target on real cells the one with the lowest and the one with the highest worst 500 steps."""
+        rows = [row for place in self.places if place[1] in REAL for row in self.rows(place)]
+        kept = sorted((row for row in rows if row.summary.at_target()), key=lambda row: row.number("worst_window"))
+        return kept[0], kept[-1]
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """Simulated cells that there are rows of."""
+        return tuple(dict.fromkeys(cell for _, cell in self.places if cell.startswith("grssf")))
+
+    @cached_property
+    def places(self) -> list[Place]:
+        """Protocols and cells that there are rows of, in the order of the page, then all others."""
+        there = {(protocol, key[0]) for protocol, found in self.summaries.items() for key in found}
+        return [*(place for place in PLACES if place in there), *sorted(there - {*PLACES})]
+
+
+def kinds(method: str) -> set[str]:
+    """What a row counts as: a filter (learned or not), or other."""
+    base = parse(method).method
+    if base not in FILTERS:
+        return {"other"}
+    return {"filter"} if base.startswith("kalman") else {"filter", "learned"}
+
+
+def as_row(standing: Standing) -> Row:
+    _, mean, method, variant, _ = standing.key
+    return Row(method, mean, variant, standing.summary)
+
+
+def holds(claim: bool, text: str) -> str:
+    """The text, where its claim is true of the file; else the page cannot be made."""
+    if not claim:
+        raise ValueError(f"no longer true of {FILE.name}: {text!r}; rewrite it in {TEMPLATES}")
+    return text
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def table(titles: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    titles = [*titles]
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def place_name(place: Place) -> str:
+    protocol, cell = place
+    return cell if protocol == "text" else f"{cell}, `{protocol}`"
+
+
+def winners_table(results: Results, shape: str) -> str:
+    """The best row of every cell of the grid with its ties, and the best one without a filter."""
+    lines = []
+    for place in (place for place in results.places if place in PLACES):
+        found = results.order(place, shape)
+        if not found:
+            lines.append([place_name(place), "none at target", *[""] * 7])
+            continue
+        best, *tied = (as_row(one) for one in ties(found))
+        other = results.best(place, shape, "other")
+        beside = "none at target" if other is None else f"{with_mean(other)} {other.words(MEASURE[shape])}"
+        if kinds(best.method) == {"other"}:
+            beside = "itself"
+        sizes = (best.words(MEASURE[shape]), best.joint, best.worst_window)
+        names = ", ".join(with_mean(one) for one in tied[:3]) + (f" and {len(tied) - 3} more" * (len(tied) > 3))
+        lines.append([place_name(place), best.label, best.mean, best.seeds, *sizes, names, beside])
+    titles = ("cell", "smallest at target", "mean", "seeds", TITLES[MEASURE[shape]], "joint", "worst 500")
+    return table((*titles, "ties (within one sd)", "best without a filter"), lines)
+
+
+def with_mean(row: Row) -> str:
+    return row.label + (f" around {row.mean}" if row.mean not in ("own", "gpvar") else "")
+
+
+def best_table(results: Results, shape: str, cells: tuple[str, ...]) -> str:
+    """For every method and cell the smallest size at target over wraps and means; the smallest of a cell in bold."""
+    places = [place for place in results.places if place[1] in cells]
+    lines = []
+    tops = {place: results.order(place, shape) for place in places}
+    for method in METHODS:
+        entries = []
+        for place, found in tops.items():
+            mine = [one for one in found if parse(one.key[2]).method == method]
+            run = any(
+                parse(row.method).method == method and shape_of(row.method) == shape for row in results.rows(place)
+            )
+            entry = decimal(mine[0].size) if mine else "–" if run else ""
+            entries.append(f"**{entry}**" if mine and mine[0] is found[0] else entry)
+        if any(entries):
+            lines.append([f"`{method}`", *entries])
+    return table(("method", *(place_name(place) for place in places)), lines)
+
+
+def coverage_table(results: Results, cells: tuple[str, ...]) -> str:
+    """Joint coverage and that of the worst 500 steps of every method in its usual shape without a wrap."""
+    places = [place for place in results.places if place[1] in cells]
+    lines = []
+    for method in METHODS:
+        found = [results.find(place, method) for place in places]
+        entries = [
+            ""
+            if one is None
+            else f"{mark(one)}{one.joint}{mark(one)}{REUSED * bool(one.summary.note)} / {one.worst_window}"
+            for one in found
+        ]
+        if any(entries):
+            lines.append([f"`{method}`", *entries])
+    return table(("method", *(place_name(place) for place in places)), lines)
+
+
+def mark(row: Row) -> str:
+    return "**" if row.summary.at_target() else ""
+
+
+def wraps_table(results: Results) -> str:
+    """What each wrap does to the rows of real cells: how many are at target, and their worst 500 steps."""
+    real = [place for place in results.places if place[1] in REAL]
+    rows = [(place, row) for place in real for row in results.rows(place)]
+    plain = {(place, row.method, row.mean, row.variant): row for place, row in rows if "+" not in row.method}
+    lines = []
+    for name in RULES:
+        wrapped = [one for one in rows if (parse(one[1].method).wrap or "split") == name]
+        if not wrapped:
+            continue
+        kept = [row for _, row in wrapped if row.summary.at_target()]
+        worst = pd.Series([row.number("worst_window") for _, row in wrapped]).median()
+        change = pd.Series(
+            [
+                row.number(MEASURE["ellipsoid"]) - own.number(MEASURE["ellipsoid"])
+                for place, row in wrapped
+                if (own := plain.get((place, row.method.partition("+")[0], row.mean, row.variant))) is not None
+                and own.summary.at_target()
+                and row.summary.at_target()
+            ]
+        ).median()
+        word = "none" if name == "split" else f"`+{name}`"
+        of = f"{len(kept):,} of {len(wrapped):,} ({len(kept) / len(wrapped):.0%})"
+        lines.append([word, of, decimal(worst), "" if name == "split" else decimal(change)])
+    return table(("wrap", "rows at target", "median of worst 500", "median change of log mean volume"), lines)
+
+
+def means_table(results: Results) -> str:
+    """The best row without a filter around each mean, by log mean volume."""
+    real = [place for place in results.places if place[1] in REAL]
+    lines = []
+    for place in real:
+        found = results.order(place, "ellipsoid", "other")
+        tops = [next((one for one in found if one.key[1] == mean), None) for mean in MEANS]
+        if sum(one is not None for one in tops) < 2:
+            continue
+        least = min((one for one in tops if one is not None), key=lambda one: one.size)
+        words = ["" if one is None else f"{decimal(one.size)} `{one.key[2]}`" for one in tops]
+        words = [f"**{word}**" if one is least else word for one, word in zip(tops, words, strict=True)]
+        lines.append([place_name(place), *words])
+    return table(("cell", *MEANS), lines) if lines else ""
+
+
+def recipes_table(results: Results) -> str:
+    """Learned filters that were trained by several recipes."""
+    lines = []
+    for place in results.places:
+        rows = [row for row in results.rows(place) if "learned" in kinds(row.method) and row.mean == "own"]
+        several = {row.method for row in rows if len({one.variant for one in rows if one.method == row.method}) > 1}
+        for row in sorted(rows, key=lambda row: (row.method, row.variant)):
+            if row.method in several and parse(row.method).wrap in (None, "aci"):
+                sizes = [row.words(name) for name in ("log_mean_volume", "width_full", "joint")]
+                lines.append([place_name(place), row.label, row.seeds, *sizes, row.worst_window])
+    titles = ("cell", "filter", "seeds", "log mean volume", "width_full", "joint", "worst 500")
+    return table(titles, lines) if lines else ""
+
+
+def printed_table(results: Results) -> str:
+    """Rows of METR-LA-20, protocol `table`, beside the paper's and the authors' code's."""
+    lines = []
+    for method in (*AUTHORS, "kalman-tuned", "diag-gru", "diag-gru+aci", "copula", "multidim-spci"):
+        ours = results.find(("table", "metr-la-20"), method)
+        theirs = printed("baselines", method, "metr-la-20")
+        paper = f"{theirs['width']} @ {theirs['joint'].lstrip('0')}" if theirs else ""
+        if ours is not None:
+            size = f"{ours.words('width_full')} @ {ours.joint.lstrip('0')}"
+            lines.append([ours.label, size, paper, AUTHORS.get(method, "")])
+    return table(("METR-LA-20, `table`", "ours", "paper", "authors' code"), lines)
+
+
+def cell_tables(results: Results, place: Place, rows: dict[str, int]) -> str:
+    """The best rows of a cell, by shape."""
+    parts = []
+    for shape, count in rows.items():
+        found = results.order(place, shape)
+        tied = {one.key for one in ties(found)} if found else set()
+        lines = []
+        for standing in found[:count]:
+            one = as_row(standing)
+            sizes = [one.words(name) for name in ("log_mean_volume", "width_full", "joint")]
+            clipped = one.number("infinite_share")
+            share = f"{clipped:.1%}" if clipped else ""
+            lines.append(
+                [one.label + " =" * (len(tied) > 1 and standing.key in tied), one.mean, *sizes, one.worst_window, share]
+            )
+        titles = ("ellipsoids" if shape == "ellipsoid" else "boxes", "mean", "log mean volume", "width_full", "joint")
+        parts.append(table((*titles, "worst 500", "clipped"), lines) if lines else f"No {shape} at target.")
+    return "\n\n".join(parts)
+
+
+def counts(results: Results, place: Place) -> str:
+    """Sensors, test steps and rows of a cell in words."""
+    found = results.table[results.table["protocol"].eq(place[0]) & results.table["cell"].eq(place[1])]
+    fine, rows = found[found["status"].eq("ok")], results.rows(place)
+    kept = sum(row.summary.at_target() for row in rows)
+    words = (
+        f"{fine['n'].iloc[0]} sensors, {fine['n_test'].iloc[0]:,} test steps, {len(rows):,} rows, {kept:,} at target"
+    )
+    return words + (f", {len(found) - len(fine):,} runs failed" if len(fine) < len(found) else "")
+
+
+def runs_table(results: Results) -> str:
+    """Every command with the number of rows it made, its commit, machine and day."""
+    made = results.table["run"].value_counts()
+    letters = {name: chr(ord("A") + i) for i, name in enumerate(machines(results))}
+    merged: dict[tuple[str, str, str, str], int] = {}
+    for place, run in enumerate(results.runs):
+        key = (run["command"], run["commit"], letters[machine_words(run["machine"])], run["started"][:10])
+        merged[key] = merged.get(key, 0) + int(made.get(place, 0))
+    lines = [(f"`{command}`", f"{count:,}", *rest) for (command, *rest), count in merged.items()]
+    return table(("command", "rows", "commit", "machine", "day"), lines)
+
+
+def machines(results: Results) -> list[str]:
+    return list(dict.fromkeys(machine_words(run["machine"]) for run in results.runs))
+
+
+def machine_words(machine: dict) -> str:
+    parts = [f"{machine['cores']} cores ({machine['cpu']})", *([machine["gpu"]] if machine.get("gpu") else [])]
+    return ", ".join([*parts, *(f"{name} {machine[name]}" for name in ("python", "numpy", "torch") if name in machine)])
+
+
+def failures(results: Results) -> list[str]:
+    """Rows that failed, with their message."""
+    bad = results.table[results.table["status"].ne("ok")]
+    keys = ["protocol", "cell", "method", "backbone", "error"]
+    groups = bad.groupby(keys, sort=False)["seed"].apply(list) if len(bad) else {}
+    return [
+        f"`{method}` ({mean}) on {place_name((protocol, cell))}, seeds {', '.join(map(str, seeds))}: {error}"
+        for (protocol, cell, method, mean, error), seeds in groups.items()
+    ]
+
+
+def audits_table(audits: dict) -> str:
+    lines = []
+    for one in audits["rows"]:
+        words = ["-" if x is None else f"{x:,.0f}" if abs(x) >= 30 else f"{x:.3g}" for x in one["values"]]
+        lines.append([one["cell"], one["filter"], *words])
+    return table(("cell", "filter", *audits["names"]), lines)
+
+
+TABLES = (
+    *(winners_table, best_table, coverage_table, wraps_table, means_table, recipes_table, printed_table),
+    *(cell_tables, counts, runs_table, audits_table),
 )
 
+# ---------------------------------------------------------------------- pages
 
-def audits(folder: str) -> None:
-    """One line for each audited filter: the value of every audit."""
-    print("\n### Audits, protocol `text`, seed 0\n")
-    print("| cell | filter |", " | ".join(AUDITS), "|")
-    print("|---|---|" + "---|" * len(AUDITS))
-    for file in sorted(Path(folder).glob("_audits/*.json")):
-        found = json.loads(file.read_text())
-        values = [found.get(name, {}).get("value") for name in AUDITS]
-        words = ["-" if x is None else f"{x:,.0f}" if abs(x) >= 30 else f"{x:.3g}" for x in values]
-        print("|", " | ".join([*file.stem.split("--"), *words]), "|")
+
+def rendered(results: Results, name: str) -> str:
+    """A template filled in."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
+    )
+    audits = json.loads(AUDITS.read_text())
+    given = {function.__name__: function for function in (*TABLES, printed, machines, failures, holds, place_name)}
+    looked_up = {"row": results.row, "has": results.has, "best": results.best, "target": f"{1 - ALPHA - SLACK:g}"}
+    text = environment.get_template(name).render(**given, **looked_up, results=results, audits=audits, real=REAL)
+    return re.sub(r"\n{3,}", "\n\n", text)
+
+
+def pages() -> dict[Path, str]:
+    """Both pages as the file gives them."""
+    results = Results(*read_file())
+    before, rest = README.read_text().split(BEGIN)
+    after = rest.split(END)[1]
+    return {
+        PAGE: rendered(results, "results.md"),
+        README: f"{before}{BEGIN}{rendered(results, 'readme.md')}{END}{after}",
+    }
+
+
+def draw() -> None:
+    """The picture of the page: methods of the paper and the node-wise filter on METR-LA, protocol `table`."""
+    from jointset.baselines.catalogue import CATALOGUE
+    from jointset.bench.figures import headline
+
+    rows = read_file()[0]
+    figure = headline(rows[rows["method"].isin([entry.name for entry in CATALOGUE])], "table", REAL[:2])
+    if figure is not None:
+        figure.savefig(PICTURE, format="png")
 
 
 def main() -> None:
-    rows = rows_of(sys.argv[1])
-    for (protocol, cell, n, steps), members in rows.groupby(["protocol", "cell", "n", "n_test"], sort=False):
-        print(f"\n### {cell}, protocol `{protocol}`: {n} sensors, {steps:,} test steps\n")
-        print("| method | mean | seeds | width_full | joint | worst 500 | log-volume | clipped |")
-        print("|---|---|---|---|---|---|---|---|")
-        for _, row in members.sort_values("log_volume").iterrows():
-            bold = "**" if row.joint >= 0.895 else ""
-            volume = f"{row.log_volume:.3f}" if np.isfinite(row.log_volume) else "-∞"
-            width = f"{row.width_full:.3f}" + (f" ± {row.spread:.3f}" if row.spread > 0 else "")
-            clipped = f"{100 * row.infinite_share:.1f} %" if row.infinite_share else ""
-            cells = (f"{bold}{row.method}{bold}", row.backbone, row.seeds, width, f"{bold}{row.joint:.3f}{bold}")
-            print("|", " | ".join(map(str, (*cells, f"{row.worst_window:.3f}", volume, clipped))), "|")
-    audits(sys.argv[1])
+    made = pages()
+    if "--check" in sys.argv:
+        stale = [path.name for path, text in made.items() if path.read_text() != text]
+        sys.exit(f"not what {FILE.name} gives: {', '.join(stale)}; run `make results`" if stale else 0)
+    for path, text in made.items():
+        path.write_text(text)
+    draw()
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from jointset.bench.results import (
     write_run,
     write_trace,
 )
+from jointset.bench.runner import run_record
 from jointset.bench.task import filled
 from jointset.errors import InputError
 from jointset.predictor import Run
@@ -187,3 +188,11 @@ def test_blame_and_outside_name_the_sensor_that_misses():
     found = trace(run)
     assert found["blame"].tolist() == [0, 0, 1, 0]
     assert found["outside"][2] == pytest.approx(50 / 700)
+
+
+def test_a_run_on_a_gpu_says_which(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
+    assert run_record({"arguments": {"device": "cuda"}})["machine"]["gpu"] == "a GPU"
+    assert "gpu" not in run_record({"arguments": {"device": "cpu"}})["machine"]

@@ -95,13 +95,13 @@ def run_record(told: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "command": " ".join(["jointset", *sys.argv[1:]]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
+        "machine": machine(told.get("arguments", {}).get("device", "cpu")),
         **told,
     }
 
 
-def machine() -> dict[str, Any]:
-    """The machine in words that do not name it."""
+def machine(device: str = "cpu") -> dict[str, Any]:
+    """The machine in words that do not name it; its GPU where that is the device."""
     facts: dict[str, Any] = {"cpu": _cpu(), "cores": cores(), "memory_gb": _memory_gb(), "system": platform.system()}
     facts["python"] = platform.python_version()
     for package in ("numpy", "torch"):
@@ -109,6 +109,10 @@ def machine() -> dict[str, Any]:
             facts[package] = version(package)
         except PackageNotFoundError:
             continue
+    if device == "cuda":
+        import torch
+
+        facts["gpu"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "of the workers"
     return facts
 
 
