@@ -1,4 +1,4 @@
-"""docs/results.md and the paragraph of results in README.md, made from docs/data/results.parquet.
+"""docs/results.md and the parts of README.md that quote results, made from docs/data/results.parquet.
 
     python benchmarks/results_page.py          # writes both; `make results` does this
     python benchmarks/results_page.py --check  # exit code 1 where they are not what the file gives
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 TEMPLATES, AUDITS = ROOT / "benchmarks" / "pages", ROOT / "docs" / "data" / "audits.json"
 PICTURE = ROOT / "docs" / "images" / "results-headline.png"
 PAGE, README = ROOT / "docs" / "results.md", ROOT / "README.md"
-BEGIN, END = "<!-- results: made by `make results` -->\n", "<!-- end of results -->\n"
+PART = re.compile(r"(<!-- (readme_\w+): made by `make results` -->\n).*?(<!-- end -->\n)", re.S)  # of the README
 REAL = ("metr-la-20", "metr-la-207", "aqi-12", "ett-7", "jena-20", "elec-20", "solar-12")
 SIMULATED = tuple(f"grssf-{track}-30" for track in "abcde")
 PLACES = [("table", cell) for cell in REAL[:2]] + [("text", cell) for cell in (*REAL, *SIMULATED)]
@@ -421,12 +421,11 @@ def rendered(results: Results, name: str) -> str:
 def pages() -> dict[Path, str]:
     """Both pages as the file gives them."""
     results = Results(*read_file())
-    before, rest = README.read_text().split(BEGIN)
-    after = rest.split(END)[1]
-    return {
-        PAGE: rendered(results, "results.md"),
-        README: f"{before}{BEGIN}{rendered(results, 'readme.md')}{END}{after}",
-    }
+
+    def part(found: re.Match) -> str:
+        return found[1] + rendered(results, f"{found[2]}.md") + found[3]
+
+    return {PAGE: rendered(results, "results.md"), README: PART.sub(part, README.read_text())}
 
 
 def draw() -> None:

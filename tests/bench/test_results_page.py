@@ -44,6 +44,11 @@ def test_no_measured_number_is_typed_into_the_prose():
         assert re.findall(r"\d*\.\d+", prose) == [], template.name
 
 
+def test_every_template_of_the_readme_has_its_place():
+    named = {found[1] for found in results_page.PART.findall(results_page.README.read_text())}
+    assert named == {path.stem for path in results_page.TEMPLATES.glob("readme_*.md")} != set()
+
+
 def test_commands_are_complete():
     runs = results_file.read_file()[1]
     assert runs and not any("..." in run["command"] or "…" in run["command"] for run in runs)
