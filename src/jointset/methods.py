@@ -132,9 +132,6 @@ def _published(method: str) -> Any:
 def load_predictor(path: str | Path) -> Any:
     """A saved predictor of any method; it goes on exactly where it was saved."""
     import jointset.backbones  # noqa: F401  a saved row holds one
-    from jointset.baselines.residual_filter import ResidualFilter
-    from jointset.baselines.row_predictor import ComponentPredictor, RowPredictor
-    from jointset.baselines.shared_level import SharedLevel
 
     with reading(path) as stored:
         rule = stored.part_class("rule")
@@ -142,10 +139,7 @@ def load_predictor(path: str | Path) -> Any:
         for method, (_, name) in PUBLISHED.items():
             if own == name:
                 return _published(method).restored(stored)
-        found = stored.parts({"filter": Any, "calibration": Any})
-        if isinstance(found["calibration"], SharedLevel):
-            return ComponentPredictor.restored(stored)
-        return (RowPredictor if isinstance(found["filter"], ResidualFilter) else JointPredictor).restored(stored)
+        return JointPredictor.restored(stored)
 
 
 def three_blocks(panel: Panel, train: float = 0.7, test: float = 0.1) -> tuple[Panel, Panel, Panel]:

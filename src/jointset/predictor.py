@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from jointset.calibration import Split, minimum_scores
+from jointset.calibration import Split
 from jointset.calibration.quantiles import score_quantile
+from jointset.calibration.shared_level import course, next_radii, one_score, rule_within, scores_needed, sharing
 from jointset.contracts import Array, Calibration, Filter, Score
 from jointset.errors import InputError, require
 from jointset.folders import Stored, reading, refusing, save_folder
@@ -21,10 +23,11 @@ from jointset.outliers import scorable, warn_absurd
 from jointset.panel import Panel
 from jointset.partial import GapScale
 from jointset.regions import named
+from jointset.reuse import Reuse, reuse, share_rows
 from jointset.runs import Outcome as Outcome
 from jointset.runs import Run as Run
 from jointset.runs import columns_of
-from jointset.scores import Mahalanobis
+from jointset.scores import Mahalanobis, MaxStudentised
 from jointset.sensor_health import Usual, usual_of
 from jointset.soundness import require_next_set, require_units, require_usual, require_working
 from jointset.trust import Trust, Watch, start_watch
@@ -70,7 +73,7 @@ class JointPredictor:
         require(warmup >= 1, f"warmup must be at least 1 (keep all scores), got {warmup}")
         self.filter = filter
         self.score = Mahalanobis() if score is None else score
-        self.calibration = Split() if calibration is None else calibration
+        self.calibration: Any = Split() if calibration is None else calibration
         self.warmup = warmup
         self.standardize = standardize
         self.sensors: tuple[str, ...] = ()  # set by fit, with the next three
@@ -81,8 +84,10 @@ class JointPredictor:
         self.calibration_state: Any = None
         self.calibration_scores: Array = np.empty(0)  # in time order; (m, K) where a set has K radii
         self.watch: Watch | None = None  # of the scores since calibration, for `trust`
+        self.reuse: Reuse | None = None  # what it costs that the shape was fitted on the calibration rows
         self.last_time: int | None = None  # time stamp of the last row seen, where there are stamps
-        self._pending: tuple[Any, float] | None = None  # law and radius of the next step
+        self._pending: tuple[Any, Any, float] | None = None  # see `_ahead`
+        self._shaped_on: Panel | None = None  # rows that a shape was fitted on
 
     @property
     def alpha(self) -> float:
@@ -103,48 +108,71 @@ class JointPredictor:
     @property
     def note(self) -> str:
         """What is to be known of the calibration, in words; empty where there is nothing."""
-        return ""
+        return "" if self.reuse is None else self.reuse.note(self.alpha, self._adaptive)
 
     # ------------------------------------------------------------------ fit and calibrate
 
-    def fit(self, panel: Any, *, frozen: bool = False, **options: Any) -> JointPredictor:
+    def fit(self, panel: Any, pilot: Any = None, *, frozen: bool = False, **options: Any) -> JointPredictor:
         """Fit the filter on a training panel; forgets any earlier calibration. Options go to the filter's `fit`.
 
-        Here and below a panel may be a data frame with a column a sensor, or an array (T, N) in sensor order. `frozen`
-        says that the filter is fitted already, on this panel in the units it would be given here.
+        Here and below a panel may be a data frame with a column a sensor, or an array (T, N) in sensor order. `pilot`
+        is a block of its own for the shape of filters that learn one from residuals; one that is the calibration block
+        itself gives the plug-in form, whose calibration scores are no longer fresh. `frozen` says that the filter is
+        fitted already, on this panel in the units it would be given here.
         """
         panel = scorable(panel_of(panel).require_varying())
         warn_absurd(panel, "training")
         shift, scale = np.zeros(panel.n_sensors), np.ones(panel.n_sensors)
         if self.standardize:
             shift, scale = np.nanmean(panel.values, axis=0), np.nanstd(panel.values, axis=0)
+        if pilot is not None:
+            pilot = panel_of(pilot, panel.sensors)
+            require(
+                pilot.sensors == panel.sensors, f"{self._named}the pilot block has other sensors than the training one"
+            )
+            options["pilot"] = pilot.with_values((pilot.values - shift) / scale)
         if not frozen:
             self.filter = self.filter.fit(panel.with_values((panel.values - shift) / scale), **options)
+        self.calibration = sharing(self.calibration, getattr(self.filter, "shares", None))
         self.sensors, self.shift, self.scale, self.usual = panel.sensors, shift, scale, usual_of(panel)
-        self.filter_state = self.calibration_state = self.watch = self._pending = None
+        self._shaped_on = (panel if pilot is None else pilot) if hasattr(self.filter, "pieces") else None
+        self.filter_state = self.calibration_state = self.watch = self._pending = self.reuse = None
         return self
 
     def calibrate(self, panel: Any) -> JointPredictor:
         """Score a panel from a fresh filter state and set the radius; the state is then carried on."""
         panel = panel_of(panel, self.sensors)
-        values = self._values_of(panel)
+        values, times = self._values_of(panel), self._clocked(panel)
         warn_absurd(panel, "calibration")
         self.score = self.score.with_gaps(GapScale(1.0 - self.alpha))
-        scores, after = self._calibration_scores(values)
+        scores, after = self._calibration_scores(values, times)
         self._require_enough(len(scores), f"(of {len(values)} rows, warm-up {self.warmup})")
         self.calibration_scores = scores
         self._scale_gaps()
-        if np.isnan(values).any():  # scores of rows with gaps stay at the radius, and move beside it
-            self.calibration_scores = self._calibration_scores(values)[0]
+        if (
+            scores.ndim == 1 and np.isnan(values).any()
+        ):  # scores of rows with gaps stay at the radius, and move beside it
+            self.calibration_scores = self._calibration_scores(values, times)[0]
         self.calibration_state = self.calibration.start(self.calibration_scores)
         self.watch = self._start_watch()
         self.filter_state, self._pending = after, None
         self._saw(panel)
+        self.reuse = self._reused(panel)
+        if self.note:
+            warnings.warn(f"{self._named}{self.note}", stacklevel=2)
         return self
 
-    def _calibration_scores(self, values: Array) -> tuple[Array, Any]:
+    def _reused(self, panel: Panel) -> Reuse | None:
+        """What it costs, if anything, that these calibration rows gave the shape as well."""
+        if self._shaped_on is None or not share_rows(self._shaped_on, panel):
+            return None
+        pieces = self.filter.pieces(boxes=isinstance(self.score, MaxStudentised))
+        return reuse(pieces, panel.n_sensors, self.n_calibration, self.alpha)
+
+    def _calibration_scores(self, values: Array, times: Array | None) -> tuple[Array, Any]:
         """Scores of the rows with a reading after the warm-up, from a fresh state, and the state after the last row."""
-        parts = [(self.score.score(law, rows), after) for law, rows, after in self._laws(values, self.filter.start())]
+        laws = self._laws(values, self.filter.start(), times)
+        parts = [(self.score.score(law, rows), after) for law, rows, after in laws]
         scores = np.concatenate([part for part, _ in parts])[self.warmup - 1 :]
         missing = np.isnan(scores).any(axis=tuple(range(1, scores.ndim)))
         return scores[~missing], parts[-1][1]
@@ -156,18 +184,47 @@ class JointPredictor:
         self.score = self.score.with_gaps(GapScale(1.0 - self.alpha, radius))
 
     def _require_enough(self, found: int, of: str) -> None:
-        needed, name = minimum_scores(self.alpha), getattr(self.filter, "name", "")
+        needed, shared = scores_needed(self.calibration)
         require(
             found >= needed,
-            f"{name and name + ': '}{found} calibration scores {of} are too few for alpha={self.alpha}: at least "
+            f"{self._named}{found} calibration scores {of} are too few for alpha={self.alpha}{shared}: at least "
             f"{needed} are needed; calibrate on more rows, or choose a larger alpha or a shorter warm-up",
         )
+
+    @property
+    def _named(self) -> str:
+        """The filter's name in front of a message, where it has one."""
+        name = getattr(self.filter, "name", "")
+        return f"{name}: " if name else ""
+
+    # ------------------------------------------------------------------ the clock
+
+    @property
+    def follows_clock(self) -> bool:
+        """Whether the set depends on the time of the reading."""
+        return bool(getattr(self.filter, "follows_clock", False))
+
+    def expect(self, when: int) -> None:
+        """Say when the next reading will be (epoch seconds); without that it follows the last at the usual interval."""
+        if self.follows_clock:
+            self.filter_state, self._pending = self.filter.expect(self.filter_state, when), None
+
+    def restart(self) -> None:
+        """Let the mean start afresh with the next row, as at the start of a block; shape and radius go on."""
+        self.filter_state, self._pending = self.filter.restart(self.filter_state), None
+
+    def _clocked(self, panel: Panel) -> Array | None:
+        if not self.follows_clock:
+            return None
+        name = self._named.rstrip(": ") or "the filter"
+        require(panel.timestamps is not None, f"{name} needs time stamps: give readings with a time column")
+        return panel.timestamps
 
     # ------------------------------------------------------------------ one step at a time
 
     def predict(self) -> Any:
         """The region for the next reading."""
-        return named(self.score.region(*self._ahead()), self.sensors)
+        return named(self.score.region(*self._ahead()[:2]), self.sensors)
 
     def update(self, y: Any) -> Outcome:
         """Observe the next reading (N,), NaN = missing: score it, adapt the radius, advance the filter.
@@ -175,28 +232,33 @@ class JointPredictor:
         A series, mapping or data frame of one row goes by its labels; a sensor without a label is missing.
         """
         y = self._reading(y)
-        law, radius = self._ahead()
-        score = float(self.score.score(law, y))
+        law, radii, radius = self._ahead()
+        scores = self.score.score(law, y)
+        several = np.ndim(scores) > 0
+        score = float(one_score(self.calibration, self.calibration_state, scores[None])[0] if several else scores)
+        inside = bool(np.all(scores <= radii))
         after = self.filter.step(self.filter_state, (y - self.shift) / self.scale)
-        self.calibration_state = self.calibration.update(self.calibration_state, score)
+        self.calibration_state = self.calibration.update(self.calibration_state, scores if several else score)
         self.filter_state, self._pending = after, None
-        self.watch = self._watched().update(score, score <= radius)
-        return Outcome(score, radius, score <= radius, int(y.size - np.isnan(y).sum()))
+        self.watch = self._watched().update(score, inside)
+        return Outcome(score, radius, inside, int(y.size - np.isnan(y).sum()))
 
     def trust(self) -> Trust:
         """What the calibration is worth, the coverage to expect, drift of the scores since; cheap at every step."""
-        return self._watched().trust(self.infinite_share)
+        found = self._watched().trust(self.infinite_share)
+        return found if self.reuse is None else self.reuse.corrected(found, self.alpha, self._adaptive)
 
     def contributions(self, y: Any) -> Array:
         """How much each sensor of a reading adds to its score under the next law (N,); 0 where missing."""
         return self.score.contributions(self._ahead()[0], self._reading(y))
 
-    def _ahead(self) -> tuple[Any, float]:
-        """Law and radius of the next step, in the units of the data."""
+    def _ahead(self) -> tuple[Any, Any, float]:
+        """Law of the next step in the units of the data, what cuts out its set, and its radius as one number."""
         self._require_calibrated()
         if self._pending is None:
             law = self.filter.law(self.filter_state).rescale(self.shift, self.scale)
-            self._pending = law, float(self.calibration.radius(self.calibration_state))
+            rule, state = self.calibration, self.calibration_state
+            self._pending = law, next_radii(rule, state), float(rule.radius(state))
         return self._pending
 
     # ------------------------------------------------------------------ whole panels
@@ -228,14 +290,14 @@ class JointPredictor:
         kept = []
         clock, begin, own, spared = time.perf_counter, time.perf_counter(), [0.0] * len(together), 0.0
         state, calibrated = self.filter_state, [one.calibration_state for one in together]
-        for law, rows, after in self._laws(values, state):
+        for law, rows, after in self._laws(values, state, self._clocked(panel)):
             state = after
             scores = np.atleast_1d(self.score.score(law, rows))
             for i, one in enumerate(together):
                 start = clock()
-                radii, calibrated[i] = one.calibration.run(calibrated[i], scores)
+                found, calibrated[i] = course(one.calibration, calibrated[i], scores)
                 own[i] += clock() - start
-                pieces[i].append(columns_of(self.score.region(law, radii), law, scores, radii))
+                pieces[i].append(columns_of(self.score.region(law, found.radii), law, scores, found))
                 spared += (clock() - start) * (i > 0)  # the law keeps its sizes: alone, each would pay as the first
             kept.append(law if regions else None)
             if progress is not None:
@@ -246,7 +308,8 @@ class JointPredictor:
             one.filter_state, one.calibration_state, one._pending = state, radius_state, None
             one._saw(panel)
             columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-            whole = named(self.score.region(concatenate(kept), columns["radius"]), self.sensors) if regions else None
+            radii = columns.pop("radii")
+            whole = named(self.score.region(concatenate(kept), radii), self.sensors) if regions else None
             one.watch = one._watched().run(columns["score"], columns["inside"])
             share = one.infinite_share
             run = Run(panel.sensors, panel.timestamps, values, infinite_share=share, regions=whole, **columns)
@@ -257,28 +320,34 @@ class JointPredictor:
         """An independent predictor with another rule, started from the same calibration scores."""
         self._require_calibrated()
         other = copy.copy(self)
-        other.calibration, other._pending = calibration, None
-        other.calibration_state = calibration.start(self.calibration_scores)
+        other.calibration, other._pending = sharing(calibration, getattr(self.filter, "shares", None)), None
+        other.calibration_state = other.calibration.start(self.calibration_scores)
         other.watch = other._start_watch()
         return other
 
-    def _laws(self, values: Array, state: Any) -> Iterator[tuple[Any, Array, Any]]:
+    def _laws(self, values: Array, state: Any, times: Array | None) -> Iterator[tuple[Any, Array, Any]]:
         """Laws of consecutive blocks of rows in the units of the data, those rows, and the state after them."""
-        size = max(1, BLOCK // values.shape[1] ** 2)
+        rows_at_once = getattr(self.filter, "rows_at_once", None)
+        size = max(1, BLOCK // values.shape[1] ** 2) if rows_at_once is None else rows_at_once(*values.shape)
         for start in range(0, max(len(values), 1), size):
-            rows = values[start : start + size]
-            laws, state = self.filter.run((rows - self.shift) / self.scale, state)
+            block = slice(start, start + size)
+            rows, clock = values[block], () if times is None else (times[block],)
+            laws, state = self.filter.run((rows - self.shift) / self.scale, state, *clock)
             yield laws.rescale(self.shift, self.scale), rows, state
 
     # ------------------------------------------------------------------ checks
 
     def _start_watch(self) -> Watch:
-        radius = score_quantile(np.sort(self.calibration_scores), self.alpha)
-        return start_watch(self.calibration_scores, radius, self._aim(self.calibration))
+        scores, radius = self.calibration_scores, 1.0 - self.alpha
+        if scores.ndim == 1:
+            radius = score_quantile(np.sort(scores), self.alpha)
+        aim = 1.0 - self.alpha if self._adaptive else None
+        return start_watch(one_score(self.calibration, self.calibration_state, scores), radius, aim)
 
-    def _aim(self, rule: Any) -> float | None:
-        """The coverage that a rule which adapts its radius works towards."""
-        return None if isinstance(rule, Split) else 1.0 - self.alpha
+    @property
+    def _adaptive(self) -> bool:
+        """Whether the rule moves its radius, towards the coverage asked for."""
+        return not isinstance(rule_within(self.calibration), Split)
 
     def _watched(self) -> Watch:
         self._require_calibrated()
@@ -316,7 +385,7 @@ class JointPredictor:
         """Write a model folder, or replace the model of one; whoever loads it meanwhile gets the old or the new."""
         with refusing(path):
             self._require_sound(require_next_set)
-        save_folder(path, {name: getattr(self, name) for name in self.stored()})
+        save_folder(path, {name: getattr(self, name) for name in STORED})
 
     @classmethod
     def load(cls, path: str | Path) -> JointPredictor:
@@ -327,18 +396,13 @@ class JointPredictor:
     @classmethod
     def restored(cls, stored: Stored) -> JointPredictor:
         """The predictor in a model folder that was read."""
-        parts = stored.parts(cls.stored(), LATER)
+        parts = stored.parts(STORED, LATER)
         predictor = cls(parts["filter"], warmup=parts["warmup"])
-        for name in cls.stored():
+        for name in STORED:
             setattr(predictor, name, parts[name])
         predictor._scale_gaps()  # older folders do not hold it
         predictor._require_sound(require_working)
         return predictor
-
-    @classmethod
-    def stored(cls) -> dict[str, Any]:
-        """What a model folder holds, and of what kind it is."""
-        return STORED
 
     def _require_sound(self, check: Callable[..., None]) -> None:
         """Refuse parts that do not make a set; `check` says what the next one must be."""
@@ -367,6 +431,7 @@ STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
     "watch": Watch | None,
     "last_time": int | None,
     "usual": Usual | None,
+    "reuse": Reuse | None,
 }
 LATER = {"reuse": None, "usual": None}  # parts that older folders lack, and what stands for them
 

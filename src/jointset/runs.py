@@ -104,16 +104,17 @@ def log_mean(logs: Array) -> float:
     return top + float(np.log(np.mean(np.exp(logs - top)))) if np.isfinite(top) else top
 
 
-def columns_of(region: Any, law: Any, scores: Array, radii: Array) -> dict[str, Array]:
-    """The columns of a run for one block of rows."""
+def columns_of(region: Any, law: Any, scores: Array, found: Any) -> dict[str, Array]:
+    """The columns of a run for one block of rows, `found` being the course of the rule through their scores."""
     lower, upper = region.bounds
     return {
         "mean": law.mean,
         "lower": lower,
         "upper": upper,
-        "score": scores,
-        "radius": radii,
-        "inside": scores <= radii,
+        "score": found.score,
+        "radius": found.radius,
+        "radii": found.radii,
+        "inside": (scores <= found.radii).all(axis=tuple(range(1, scores.ndim))),
         "width": region.width,
         "width_full": region.width_full,
         "log_volume": region.log_volume,

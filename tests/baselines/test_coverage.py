@@ -6,8 +6,8 @@ from scipy.stats import chi2
 
 from jointset.backbones import GPVARBackbone
 from jointset.baselines.rows import row
-from jointset.baselines.shared_level import SharedLevel
 from jointset.calibration import ACI, Split
+from jointset.calibration.shared_level import SharedLevel
 from jointset.panel import Panel
 from jointset.regions import unit_ball_log_volume
 
@@ -94,7 +94,7 @@ def test_inside_is_the_same_on_both_scales(scores, lookback):
     rng = np.random.default_rng(1)
     rule = SharedLevel(ACI(0.1, gamma=0.05), (0.5, 0.3, 0.2), lookback)
     new = np.concatenate([rng.exponential(1.3, size=(400, 3)), scores[:100]])
-    radii, nominal, levels, last = rule.run(rule.start(scores), new)
+    (radii, nominal, levels), last = rule.run(rule.start(scores), new)
     np.testing.assert_array_equal(nominal <= levels, (new <= radii).all(axis=1))
     state = rule.start(scores)
     for t, s in enumerate(new):
@@ -108,7 +108,7 @@ def test_aci_moves_the_one_level(scores):
     """alpha_{t+1} = alpha_t + gamma (alpha - miss_t), whatever the number of components."""
     rule = SharedLevel(ACI(0.1, gamma=0.005), (0.5, 0.3, 0.2))
     new = np.random.default_rng(2).exponential(1.2, size=(300, 3))
-    radii, _, levels, _ = rule.run(rule.start(scores), new)
+    (radii, _, levels), _ = rule.run(rule.start(scores), new)
     misses = (new > radii).any(axis=1)
     expected = 0.1 + 0.005 * np.concatenate([[0], np.cumsum(0.1 - misses)[:-1]])
     np.testing.assert_allclose(1 - levels, expected, atol=1.01e-4)  # levels are multiples of 1e-4

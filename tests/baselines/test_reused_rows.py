@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 from jointset import JointPredictor, generate_grssf
 from jointset.audits.theory import plug_in_coverage
 from jointset.backbones import GPVARBackbone
-from jointset.baselines.reuse import expected_loss
 from jointset.baselines.rows import PLUG_IN, fitted_row, row, run_row
 from jointset.baselines.static import StaticFilter
 from jointset.cli import app
@@ -18,6 +17,7 @@ from jointset.datasets.cells import cell
 from jointset.errors import InputError
 from jointset.methods import load_predictor, predictor_for
 from jointset.panel import Panel
+from jointset.reuse import expected_loss
 
 
 @pytest.fixture(scope="module")

@@ -103,7 +103,7 @@ class ComponentScore:
 @storable
 @dataclass(frozen=True)
 class SingleScore:
-    """The score of a structure with one component, as a plain number: for `RowPredictor`."""
+    """The score of a structure with one component, as a plain number."""
 
     gaps: GapScale = UNCALIBRATED
 

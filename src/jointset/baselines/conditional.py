@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -115,6 +115,8 @@ class Local:
     It is shrunk to its diagonal by `shrink`, without which k < N residuals would give a flat set. Of a long pilot
     block the last `rows` moments are searched.
     """
+
+    dense: ClassVar[bool] = True  # a matrix a step is formed
 
     k: int = 50
     shrink: float = 0.05

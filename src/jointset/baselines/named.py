@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jointset.baselines.components import FactorBox, GroupMaximum, OrthogonalBlocks, SingleScore
+from jointset.baselines.components import ComponentScore, FactorBox, GroupMaximum, OrthogonalBlocks, SingleScore
 from jointset.baselines.conditional import Local, TimeOfDay
 from jointset.baselines.cost_agaci import CostAgACI
 from jointset.baselines.residual_filter import ResidualFilter
 from jointset.baselines.root_score import RootMahalanobis
-from jointset.baselines.row_predictor import ComponentPredictor, RowPredictor
 from jointset.baselines.shapes import EWMA, Constant, Rolling
-from jointset.baselines.shared_level import SharedLevel
 from jointset.baselines.splits import ResidualSplit
 from jointset.baselines.static import StaticFilter
 from jointset.calibration import RULES
 from jointset.calibration import calibration as rule_named
+from jointset.calibration.shared_level import SharedLevel
 from jointset.errors import require, require_known
+from jointset.predictor import JointPredictor
 from jointset.scores import MaxStudentised, score_for
 
 LOOKBACK = 400  # test scores in the pool of protocol `table`
@@ -93,7 +93,7 @@ def row(
     standardize: bool = True,
     seed: int = 0,
     backbone: Any = None,
-) -> RowPredictor:
+) -> JointPredictor:
     """An unfitted row with a backbone's mean; `seed` draws the spectral groups of protocol `table`.
 
     >>> row("factor+aci").alpha
@@ -115,14 +115,15 @@ def row(
     )
     if components and not isinstance(shape, GroupMaximum):
         rule = row_rule(wrap, alpha, protocol, pooled=False)
-        return ComponentPredictor(filter_, SharedLevel(rule, lookback=LOOKBACK * (table and wrap is not None)), **kept)
+        several = SharedLevel(rule, lookback=LOOKBACK * (table and wrap is not None))
+        return JointPredictor(filter_, ComponentScore(), several, **kept)
     if components:
         score: Any = SingleScore()
     elif geometry == "box":
         score = MaxStudentised()
     else:
         score = RootMahalanobis() if table else score_for("ellipsoid")
-    return RowPredictor(filter_, score, row_rule(wrap, alpha, protocol), **kept)
+    return JointPredictor(filter_, score, row_rule(wrap, alpha, protocol), **kept)
 
 
 def row_rule(wrap: str | None, alpha: float, protocol: str, *, pooled: bool = True) -> Any:

@@ -14,7 +14,11 @@ import numpy as np
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.panel import Panel
+from jointset.reuse import Pieces
 from jointset.storage import storable
+
+ROWS_AT_ONCE = 4096
+MATRICES = 16_000_000  # numbers that a covariance a step may hold
 
 
 class Pilot(NamedTuple):
@@ -112,6 +116,38 @@ class ResidualFilter:
     def restart(self, state: ResidualState) -> ResidualState:
         """The state with an empty history: predictions start afresh, the shape goes on."""
         return self._fresh()._replace(shape=state.shape)
+
+    @property
+    def shares(self) -> tuple[float, ...] | None:
+        """How the miss rate is shared by several radii; None where a set has one."""
+        return getattr(self.shape, "shares", None)
+
+    def pieces(self, boxes: bool) -> Pieces | None:
+        """Directions of every covariance of the shape and its share of the miss rate; None where it moves.
+
+        A box of one covariance has a direction a sensor.
+        """
+        found: Pieces | None = getattr(self.shape, "pieces", None)
+        if boxes and found is not None and len(found) == 1:
+            n = found[0][0]
+            return [(1, 1.0 / n)] * n
+        return found
+
+    @property
+    def follows_clock(self) -> bool:
+        """Whether the law depends on the time of the reading."""
+        return hasattr(self.shape, "at")
+
+    def expect(self, state: ResidualState, when: int) -> ResidualState:
+        """The state when the next reading is known to come at this time (epoch seconds)."""
+        return state._replace(shape=self.shape.at(state.shape, when))
+
+    def rows_at_once(self, rows: int, n: int) -> int:
+        """How many of so many rows of n sensors are run at a time: all where the law has components."""
+        if self.shares is not None:
+            return max(rows, 1)
+        matrices = max(1, MATRICES // n**2)
+        return matrices if getattr(self.shape, "dense", False) else max(matrices, ROWS_AT_ONCE)
 
     def law(self, state: ResidualState) -> Any:
         """Law of the next reading."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jointset.baselines.named import BOXED, GEOMETRIES, LOOKBACK, ROWS, Name, parse, row, row_rule
 from jointset.baselines.root_score import RootMahalanobis
-from jointset.baselines.row_predictor import RowPredictor
 from jointset.errors import require, suggest
 from jointset.predictor import JointPredictor, Run
 
@@ -247,7 +246,7 @@ def _residual_rows(
     table = cell.protocol == "table"
     block = pilot_block(parse(method).method, cell.protocol, pilot)
 
-    def make(mean: Any) -> RowPredictor:
+    def make(mean: Any) -> JointPredictor:
         predictor = row(
             method,
             protocol=cell.protocol,
@@ -260,7 +259,8 @@ def _residual_rows(
         if mean is not None:
             predictor.filter = replace(predictor.filter, frozen=True)
         skip = {"pilot": 0, "calibration": predictor.warmup - 1}.get(block)
-        predictor.fit(cell.train, None if block == "train" else cell.block(block), skip).calibrate(cell.calibration)
+        pilot_rows = None if block == "train" else cell.block(block)
+        predictor.fit(cell.train, pilot_rows, skip=skip).calibrate(cell.calibration)
         if table:
             predictor.restart()
         return predictor

@@ -44,6 +44,11 @@ class Constant:
         """The one covariance, factorised once."""
         return Covariance(np.asarray(self.covariance))
 
+    @property
+    def pieces(self) -> list[tuple[int, float]]:
+        """Directions of the one covariance, and its share of the miss rate."""
+        return [(len(np.asarray(self.covariance)), 1.0)]
+
     def start(self) -> tuple[()]:
         """There is nothing to remember."""
         return ()

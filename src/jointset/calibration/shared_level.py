@@ -19,15 +19,15 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort_left
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.calibration import Split
 from jointset.calibration.pool import ScorePool, slide, start_pool
 from jointset.calibration.quantiles import GUARD, minimum_scores
 from jointset.calibration.sequence import share
+from jointset.calibration.split import Split
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.storage import storable
@@ -35,6 +35,14 @@ from jointset.storage import storable
 GRID = 10_000  # levels are multiples of 1e-4, where ACI clips them too
 NOMINAL = np.arange(1, GRID) / GRID
 TIE = 1e-10  # a score equal to the radius on the nominal scale is outside
+
+
+class Course(NamedTuple):
+    """T steps of a rule: radii of the sets (T,) or (T, K), and score and radius of each as one number (T,)."""
+
+    radii: Array
+    score: Array
+    radius: Array
 
 
 @storable
@@ -108,8 +116,8 @@ class SharedLevel:
         pools = tuple(slide(pool, float(s), self.lookback) for pool, s in zip(state.pools, scores, strict=True))
         return SharedState(rule, pools, state.steps + 1, state.limited + limited)
 
-    def run(self, state: SharedState, scores: Array) -> tuple[Array, Array, Array, SharedState]:
-        """Radii (T, K), nominal scores and radii (T,) and the state after the last step."""
+    def run(self, state: SharedState, scores: Array) -> tuple[Course, SharedState]:
+        """Radii (T, K), nominal scores and radii (T,), and the state after the last step."""
         if self.lookback:
             return self._replay(state, scores)
         nominal = self.score(state, scores)
@@ -117,9 +125,9 @@ class SharedLevel:
         radii, limited = self._radii(state.pools, levels)
         seen = ~np.isnan(nominal)
         counts = state.steps + int(seen.sum()), state.limited + int(limited[seen].sum())
-        return radii, nominal, levels, SharedState(rule, state.pools, *counts)
+        return Course(radii, nominal, levels), SharedState(rule, state.pools, *counts)
 
-    def _replay(self, state: SharedState, scores: Array) -> tuple[Array, Array, Array, SharedState]:
+    def _replay(self, state: SharedState, scores: Array) -> tuple[Course, SharedState]:
         """`radii`, `score` and `update` step by step, on plain lists: the pools move with every step."""
         pools = [pool.scores.tolist() for pool in state.pools]
         recent = [deque(pool.recent.tolist()) for pool in state.pools]
@@ -144,7 +152,7 @@ class SharedLevel:
                 insort_left(pool, one)
                 last.append(one)
         kept = (ScorePool(np.array(pool), np.array(last)) for pool, last in zip(pools, recent, strict=True))
-        return radii, nominal, levels, SharedState(rule, tuple(kept), steps, limited)
+        return Course(radii, nominal, levels), SharedState(rule, tuple(kept), steps, limited)
 
     def _radii_of(self, pools: list[list[float]], nominal: float) -> tuple[list[float], bool]:
         """`_radii` of one step."""
@@ -178,3 +186,38 @@ def _beyond(largest: float, score: Array | float) -> Array:
     """Nominal score of a component score above the largest of its pool, and so above 1."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.asarray(score) > largest, score / np.float64(largest), 1.0)
+
+
+def course(rule: Any, state: Any, scores: Array) -> tuple[Course, Any]:
+    """The course of any rule through scores (T,) or (T, K), and its state after the last."""
+    if isinstance(rule, SharedLevel):
+        return rule.run(state, scores)
+    radii, state = rule.run(state, scores)
+    return Course(radii, scores, radii), state
+
+
+def next_radii(rule: Any, state: Any) -> Any:
+    """What cuts out the next set: one radius, or (K,)."""
+    return rule.radii(state) if isinstance(rule, SharedLevel) else float(rule.radius(state))
+
+
+def one_score(rule: Any, state: Any, scores: Array) -> Array:
+    """Scores of steps as one number each (T,)."""
+    return rule.score(state, scores) if isinstance(rule, SharedLevel) else scores
+
+
+def sharing(rule: Any, shares: tuple[float, ...] | None) -> Any:
+    """The rule, told how its radii share the miss rate where it has several."""
+    return replace(rule, shares=shares) if isinstance(rule, SharedLevel) and shares is not None else rule
+
+
+def scores_needed(rule: Any) -> tuple[int, str]:
+    """Fewest calibration scores for finite radii, and what the miss rate is shared by."""
+    if isinstance(rule, SharedLevel):
+        return rule.needed, f" shared by {len(rule.shares)} components"
+    return minimum_scores(rule.alpha), ""
+
+
+def rule_within(rule: Any) -> Any:
+    """The rule that moves the level, where several radii share it; else the rule itself."""
+    return rule.rule if isinstance(rule, SharedLevel) else rule
