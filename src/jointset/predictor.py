@@ -411,7 +411,7 @@ class JointPredictor:
             require_usual(self.sensors, self.usual)
         if self.calibration_state is not None:
             check(self, adapts=True)
-            radius = self._ahead()[1]
+            radius = self._ahead()[2]
             require(not isinstance(self.calibration, Split) or radius >= 0, f"the radius is negative: {radius:g}")
             require(self.trust().n_calibration == self.n_calibration, "watch and calibration_scores differ in length")
 
