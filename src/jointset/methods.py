@@ -28,14 +28,18 @@ FILTERS: dict[str, Callable[[], Any]] = {
     "diag-gru": lambda: GNF(graph=False, rank=0),
     "gcn-rank0": lambda: GNF(rank=0),
 }
-PUBLISHED = {  # class and its rule, by which a saved one is known
-    "copula": ("CopulaCPTS", "CopulaRule"),
-    "multidim-spci": ("MultiDimSPCI", "MultiDimRule"),
-    "spci": ("SPCI", "SPCIRule"),
-    "hopcpt": ("HopCPT", "HopCPTRule"),
+PUBLISHED: dict[str, tuple[str, str, dict[str, Any]]] = {  # class, rule by which a saved one is known, its form
+    "copula": ("CopulaCPTS", "CopulaRule", {}),
+    "copula-kde": ("CopulaCPTS", "CopulaRule", {"variant": "kde"}),
+    "multidim-spci": ("MultiDimSPCI", "MultiDimRule", {}),
+    "multidim-spci-empirical": ("MultiDimSPCI", "MultiDimRule", {"variant": "empirical"}),
+    "multidim-spci-network": ("MultiDimSPCI", "MultiDimRule", {"variant": "network"}),
+    "spci": ("SPCI", "SPCIRule", {}),
+    "spci-empirical": ("SPCI", "SPCIRule", {"variant": "empirical"}),
+    "hopcpt": ("HopCPT", "HopCPTRule", {}),
 }
 METHODS = (*ROWS, *FILTERS, *PUBLISHED)
-BALLS = ("multidim-spci",)  # of these sets ellipsoids, the others are boxes
+BALLS = tuple(name for name in PUBLISHED if name.startswith("multidim"))  # of these ellipsoids, the others are boxes
 TABLE_FILTERS: dict[str, Callable[[], Any]] = {  # where protocol `table` has another filter of that name
     "kalman": lambda: GraphLGSSM(obs_noise_frac=0.1),
     "diag-gru": lambda: GNF(pool=False, graph=False, rank=0, width=64),
@@ -109,7 +113,7 @@ def published_row(name: Name, *, wrap: Any = None, **options: Any) -> Any:
     A wrap scales the sets of the method (`jointset.baselines.published.wrapped`); `wrap` replaces the rule of the name.
     """
     require_own_shape(name)
-    made = _published(name.method)(**options)
+    made = _published(name.method)(**PUBLISHED[name.method][2], **options)
     if name.wrap is not None:
         from jointset.baselines.published.wrapped import WrappedRule
 
@@ -136,7 +140,7 @@ def load_predictor(path: str | Path) -> Any:
     with reading(path) as stored:
         rule = stored.part_class("rule")
         own = stored.part_class("rule", "own") if rule == "WrappedRule" else rule
-        for method, (_, name) in PUBLISHED.items():
+        for method, (_, name, _) in PUBLISHED.items():
             if own == name:
                 return _published(method).restored(stored)
         return JointPredictor.restored(stored)

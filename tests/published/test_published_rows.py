@@ -3,10 +3,17 @@
 import numpy as np
 import pytest
 
+from jointset.baselines.catalogue import NAMES
 from jointset.baselines.published import SPCI, CopulaCPTS, HopCPT, MultiDimSPCI
+from jointset.baselines.published.copula import VARIANTS as COPULA
+from jointset.baselines.published.multidim import WINDOWS as MULTIDIM
+from jointset.baselines.published.spci import WINDOWS as SPCI_WINDOWS
 from jointset.baselines.rows import fitted_row
+from jointset.bench.names import methods_named
 from jointset.datasets.cells import cell
 from jointset.errors import InputError
+from jointset.methods import load_predictor, predictor_for
+from jointset.streaming import advance
 
 ROWS = {
     "copula": lambda: CopulaCPTS(),
@@ -102,8 +109,6 @@ def test_contributions_name_the_sensor_that_left(calibrated, name):
 
 @every_row
 def test_a_row_answers_a_stream(calibrated, panel, name):
-    from jointset.streaming import advance
-
     row, run = calibrated(name), calibrated(name).run(panel[1200:1203])
     for t, y in enumerate(panel.values[1200:1203]):
         answer, row = advance(row, y)
@@ -182,6 +187,41 @@ def test_any_backbone_can_give_the_mean(panel):
     run = row.run(panel[1200:])
     np.testing.assert_allclose(run.mean[1:], panel.values[1200:-1])
     assert run.joint > 0.8
+
+
+# ---------------------------------------------------------------------- names
+
+FORMS = {
+    "copula-kde": (CopulaCPTS, "kde", "box"),
+    "multidim-spci-empirical": (MultiDimSPCI, "empirical", "ellipsoid"),
+    "multidim-spci-network": (MultiDimSPCI, "network", "ellipsoid"),
+    "spci-empirical": (SPCI, "empirical", "box"),
+}
+
+
+@pytest.mark.parametrize("wrap", ["", "+aci"])
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_of_a_method_is_a_method_by_name(name, wrap, panel, tmp_path):
+    made, variant, shape = FORMS[name]
+    assert methods_named(f"{name}:{shape}{wrap}") == [name + wrap]
+    predictor = predictor_for(name + wrap).fit(panel[:600]).calibrate(panel[600:1200])
+    rule = predictor.rule.own if wrap else predictor.rule
+    assert (type(predictor), rule.variant, predictor.name) == (made, variant, name)
+    predictor.save(tmp_path / "model")
+    loaded = load_predictor(tmp_path / "model")
+    assert (type(loaded), loaded.name) == (made, name)
+    run = predictor.run(panel[1200:1203])
+    for t, y in enumerate(panel.values[1200:1203]):
+        answer, loaded = advance(loaded, y)
+        assert answer["inside"] == run.inside[t]
+        assert answer["bounds"]["s1"] == pytest.approx([run.lower[t, 1], run.upper[t, 1]])
+
+
+def test_every_form_is_in_the_catalogue():
+    usual = {"copula": "authors", "multidim-spci": "forest", "spci": "forest"}
+    known = {"copula": COPULA, "multidim-spci": [*MULTIDIM], "spci": [*SPCI_WINDOWS]}
+    forms = {f"{base}-{form}" for base, own in usual.items() for form in known[base] if form != own}
+    assert forms == set(FORMS) <= set(NAMES)
 
 
 # ---------------------------------------------------------------------- protocols

@@ -9,6 +9,7 @@ from jointset.errors import require_known
 PAPER = "this paper"
 GIBBS = "Gibbs and Candes 2021"
 ZAFFRAN = "Zaffran et al. 2022"
+SUN, XU, XIE = "Sun and Yu 2024", "Xu et al. 2024", "Xu and Xie 2023"
 
 
 class Entry(NamedTuple):
@@ -84,14 +85,32 @@ CATALOGUE = (
         "graph",
         GIBBS,
     ),
-    Entry("copula", "CopulaCPTS", "backbone", "marginal scores and a copula", "MLE", reference="Sun and Yu 2024"),
+    Entry("copula", "CopulaCPTS", "backbone", "marginal scores and a copula", "MLE", reference=SUN),
+    Entry("copula-kde", "CopulaCPTS (text)", "backbone", "marginal scores and a kernel copula", reference=SUN),
     Entry(
         "multidim-spci",
         "MultiDimSPCI",
         "backbone",
         "one covariance, radius from past scores",
         adaptive="own",
-        reference="Xu et al. 2024",
+        reference=XU,
+    ),
+    Entry(
+        "multidim-spci-empirical",
+        "MultiDimSPCI (empirical)",
+        "backbone",
+        "one covariance, radius from the last 100 scores",
+        adaptive="own",
+        reference=XU,
+    ),
+    Entry(
+        "multidim-spci-network",
+        "MultiDimSPCI (text)",
+        "backbone",
+        "one covariance, radius from a network",
+        "pinball loss",
+        "own",
+        reference=XU,
     ),
     Entry(
         "spci",
@@ -99,19 +118,31 @@ CATALOGUE = (
         "backbone",
         "an interval a sensor from past residuals",
         adaptive="own",
-        reference="Xu and Xie 2023",
+        reference=XIE,
+    ),
+    Entry(
+        "spci-empirical",
+        "SPCI (empirical)",
+        "backbone",
+        "an interval a sensor from the last 100 residuals",
+        adaptive="own",
+        reference=XIE,
     ),
     Entry(
         "hopcpt",
         "HopCPT",
         "backbone",
         "an interval a sensor from similar past residuals",
-        "MLE",
+        "1,000 updates, the paper has 10,000",
         "own",
         reference="Auer et al. 2023",
     ),
 )
-ONE_AT_A_TIME = ("spci", "hopcpt")  # each interval aims at the target by itself: together they hold far less
+ONE_AT_A_TIME = (
+    "spci",
+    "spci-empirical",
+    "hopcpt",
+)  # each interval aims at the target by itself: together they hold far less
 NAMES = tuple(dict.fromkeys(entry.name.partition("+")[0] for entry in CATALOGUE))  # methods without their wraps
 
 

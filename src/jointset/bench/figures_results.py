@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from jointset.bench.figures_labels import place_labels
 from jointset.bench.tables.measured import SLACK, At, Measured, Summary, without_size
+from jointset.methods import PUBLISHED
 from jointset.report.figures import INK, MISS, STYLE, new_figure
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def family(method: str) -> str:
         return "learned filter"
     if base.startswith("kalman"):
         return "linear filter"
-    if base in ("copula", "multidim-spci", "spci", "hopcpt"):
+    if base in PUBLISHED:
         return "published"
     if wrapped:
         return "adaptive (wrapped)"

@@ -35,7 +35,11 @@ __all__ = [
 LEARNED = ("gnf", "gnf-node", "diag-gru", "gcn-rank0")  # filters that are trained, and so depend on a seed
 OWN = "own"  # backbone of a row that has a mean of its own
 LINEAR = "gpvar"  # the backbone without a seed
-COSTLY = {"kalman-tuned": 4.0, "local": 4.0, "group": 2.0, "copula": 2.0}  # rows not trained, in static ones
+COSTLY = {  # rows not trained, in static ones
+    **dict.fromkeys(("kalman-tuned", "local"), 4.0),
+    **dict.fromkeys(("group", "copula", "copula-kde", "spci-empirical"), 2.0),
+    "multidim-spci-empirical": 1.0,
+}
 
 
 @dataclass(frozen=True)

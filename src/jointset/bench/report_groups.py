@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from jointset.baselines.catalogue import CATALOGUE
 from jointset.bench.tables.measured import coverage_mark
+from jointset.methods import PUBLISHED
 
 METRICS = (
     "joint",
@@ -27,7 +28,7 @@ METRICS = (
 FAMILIES = {
     **dict.fromkeys(("static", "factor", "group", "per-group-factor", "spectral"), "static"),
     **dict.fromkeys(("ewma", "rolling", "time-of-day", "local"), "conditional"),
-    **dict.fromkeys(("copula", "multidim-spci", "spci", "hopcpt"), "published"),
+    **dict.fromkeys(PUBLISHED, "published"),
 }
 
 

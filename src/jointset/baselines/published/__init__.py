@@ -1,6 +1,7 @@
 """Published joint and per-sensor conformal methods as rows: CopulaCPTS, MultiDimSPCI, SPCI and HopCPT.
 
-Each follows its authors' code by default; where the paper's text describes another construction, that is a variant.
+Each follows its authors' code by default; where the paper's text describes another construction, that is a variant
+with a name of its own (`copula-kde`, `multidim-spci-network`).
 """
 
 from jointset.baselines.published.copula import CopulaCPTS

@@ -177,7 +177,8 @@ class CopulaCPTS(PublishedRow):
     (0.6, 0.2)
     """
 
-    name: ClassVar[str] = "copula"
+    method: ClassVar[str] = "copula"
+    usual: ClassVar[str] = "authors"
 
     def __init__(
         self,

@@ -157,7 +157,8 @@ class MultiDimSPCI(PublishedRow):
     100
     """
 
-    name: ClassVar[str] = "multidim-spci"
+    method: ClassVar[str] = "multidim-spci"
+    usual: ClassVar[str] = "forest"
 
     def __init__(
         self,

@@ -71,11 +71,12 @@ class Rule(Protocol):
 class PublishedRow:
     """A published method as a row: fit, calibrate, then predict and update, or run."""
 
-    name: ClassVar[str] = ""
+    method: ClassVar[str] = ""
+    usual: ClassVar[str] = ""  # the variant that needs no name
     note: ClassVar[str] = ""  # as `JointPredictor.note`: there is nothing to tell
 
     def __init__(self, rule: Any, backbone: Any = None, *, warmup: int = 50, standardize: bool = True) -> None:
-        require(warmup >= 1, f"{self.name}: warmup must be at least 1 (keep all scores), got {warmup}")
+        require(warmup >= 1, f"{self.method}: warmup must be at least 1 (keep all scores), got {warmup}")
         if backbone is None:
             from jointset.backbones import GPVARBackbone
 
@@ -94,6 +95,13 @@ class PublishedRow:
         self.state: Any = None
         self.n_calibration = 0
         self._pending: Any = None  # the next region
+
+    @property
+    def name(self) -> str:
+        """The method, with its variant where it is not the usual one."""
+        own = self.rule.own if isinstance(self.rule, WrappedRule) else self.rule
+        variant = getattr(own, "variant", self.usual)
+        return self.method if variant == self.usual else f"{self.method}-{variant}"
 
     @property
     def alpha(self) -> float:

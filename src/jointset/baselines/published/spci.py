@@ -98,7 +98,8 @@ class SPCI(PublishedRow):
     10
     """
 
-    name: ClassVar[str] = "spci"
+    method: ClassVar[str] = "spci"
+    usual: ClassVar[str] = "forest"
 
     def __init__(
         self,

@@ -135,7 +135,7 @@ GRIDS = (
         _methods(
             *("gnf", "gnf+aci", "per-group-factor+aci", "group+agaci", "factor+aci", "factor", "group", "static"),
             *("spectral", "diag-gru", "diag-gru+aci", "gcn-rank0", "kalman-tuned", "copula", "multidim-spci", "ewma"),
-            *("rolling", "time-of-day", "local", "spci", "hopcpt"),
+            *("rolling", "time-of-day", "local", "spci", "hopcpt", "copula-kde", "multidim-spci-network"),
         ),
         _cells(METR, PEMS),
         (*SHARP, VERSUS),
