@@ -217,6 +217,13 @@ def test_other_files_in_the_folder_stay(tmp_path: Path) -> None:
     assert {name: (tmp_path / name).read_text() for name in own} == own and (tmp_path / "plots" / "a.png").exists()
 
 
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".profile").write_text("a home, say")
+    with pytest.raises(InputError, match="is not a model folder"):
+        OLD.save(tmp_path)
+    assert names(tmp_path) == [".profile"]
+
+
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     OLD.save(tmp_path / "v3")
     (tmp_path / "current").symlink_to("v3")

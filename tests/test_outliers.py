@@ -66,6 +66,14 @@ def test_readings_whose_squares_are_no_numbers_are_refused(value: float) -> None
         assert "too large" in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_an_update_that_would_swamp_the_filter_is_refused() -> None:
+    predictor = JointPredictor(GraphLGSSM()).fit(CALM[:500]).calibrate(CALM[500:])
+    center = predictor.predict().center
+    with pytest.raises(InputError, match=r"sensor 's002': -1e\+200 is too large to be scored"):
+        predictor.update(np.r_[1.0, 2.0, -1e200, np.full(5, np.nan)])
+    np.testing.assert_array_equal(predictor.predict().center, center)
+
+
 def sparse(share: float, size: float) -> Any:
     """Mostly zero, with bursts: rain, or traffic on a line."""
     rng = np.random.default_rng(1)

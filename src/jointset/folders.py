@@ -33,6 +33,7 @@ except ImportError:  # Windows
 
 FORMAT = 2  # raised when a folder written now could not be read by older code; 1 had `arrays.safetensors`
 ARRAYS = re.compile(r"arrays(-[0-9a-f]{16})?\.safetensors")
+FRESH = (".lock", "lost+found")  # what else a folder without a model may hold: ours, and that of a new volume
 LEFT_OVER = re.compile(ARRAYS.pattern + r"|\.model\.json\.[0-9a-f]+\.tmp")
 PATIENCE = 60.0  # seconds to wait for another writer
 GRACE = 3600.0  # seconds a left-over stays where there are no locks
@@ -50,8 +51,8 @@ def model_place(path: str | Path) -> Path:
 
 
 def _is_bare(folder: Path) -> bool:
-    """Whether a folder holds nothing but hidden files, what a killed save left, or what a fresh volume has."""
-    return all(name.startswith(".") or name == "lost+found" or LEFT_OVER.fullmatch(name) for name in os.listdir(folder))
+    """Whether a folder holds nothing, or only what a killed first save left or a new volume has."""
+    return all(name in FRESH or LEFT_OVER.fullmatch(name) for name in os.listdir(folder))
 
 
 def save_folder(path: str | Path, parts: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import InputError, require, some, suggest
+from jointset.outliers import LARGEST, too_large
 from jointset.panel import Panel
 
 
@@ -66,6 +67,8 @@ def reading_of(y: Any, sensors: tuple[str, ...]) -> Array:
     if np.isinf(values).any():
         name = sensors[int(np.flatnonzero(np.isinf(values))[0])]
         raise InputError(f"the reading of sensor {name!r} is infinite: pass NaN for a missing reading")
+    for i in np.flatnonzero(np.abs(values) > LARGEST):
+        raise InputError(too_large(sensors[i], values[i]))
     return values
 
 

@@ -33,6 +33,11 @@ def scorable(panel: Panel) -> Panel:
     return panel
 
 
+def too_large(sensor: str, value: float) -> str:
+    """What is wrong with a reading no filter comes back from."""
+    return f"sensor {sensor!r}: {value:g} is too large to be scored: check the row"
+
+
 def warn_absurd(panel: Panel, block: str) -> None:
     """Warn of the worst reading of a panel that is absurdly far from the others of its sensor."""
     found = absurd_readings(panel.values)

@@ -16,7 +16,7 @@ from jointset.contracts import Array
 from jointset.errors import InputError, require, some
 from jointset.fleet import AS_IT_IS, LISTED, Fleet
 from jointset.live_rows import BAD, Options, Reading, readings
-from jointset.outliers import LARGEST
+from jointset.outliers import too_large
 from jointset.predictor import JointPredictor
 from jointset.row_clock import Event, RowClock, span
 from jointset.sensor_health import LEAST, expecting_nothing, falling_ill, observe, start_health, unknown_usual
@@ -148,9 +148,9 @@ def advance(predictor: JointPredictor, y: Array, top: int = 3) -> tuple[dict[str
         outcome = after.update(y)
         scored = not math.isnan(outcome.score) or not outcome.observed
         finite = scored and np.isfinite(after.predict().center).all()
-    if not finite or np.any(np.abs(y) > LARGEST):
+    if not finite:
         worst = int(np.nanargmax(np.abs(y)))
-        raise InputError(f"sensor {predictor.sensors[worst]!r}: {y[worst]:g} is too large to be scored: check the row")
+        raise InputError(too_large(predictor.sensors[worst], y[worst]))
     lower, upper = (np.asarray(end).tolist() for end in region.bounds)
     answer = {
         "score": outcome.score,
