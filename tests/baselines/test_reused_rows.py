@@ -72,8 +72,8 @@ def test_the_loss_of_every_row_is_foreseen(name):
             predictor = row(name, warmup=1, standardize=False, backbone=GPVARBackbone(ridge=1e15))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                predictor.fit(train, pilot, 0).calibrate(calibration)
-            foreseen = expected_loss(predictor.pieces, m, 0.1)
+                predictor.fit(train, pilot, skip=0).calibrate(calibration)
+            foreseen = expected_loss(predictor.filter.pieces(boxes=name.endswith("box")), m, 0.1)
             pair.append(predictor.run(test, regions=False).joint)
         joint.append(pair[1] - pair[0])
     error = np.std(joint) / np.sqrt(len(joint))
@@ -126,8 +126,8 @@ def test_test_rows_are_no_pilot(network):
 
 def test_few_sensors_need_none_either(panel):
     """Eight sensors and 1,101 rows: 0.003 of coverage."""
-    predictor = quiet(row("static").fit(panel[:300], panel[300:], 49).calibrate, panel[300:])
-    assert predictor.note == "" and 0 < expected_loss(predictor.pieces, predictor.n_calibration, 0.1) < 0.01
+    predictor = quiet(row("static").fit(panel[:300], panel[300:], skip=49).calibrate, panel[300:])
+    assert predictor.note == "" and 0 < expected_loss([(8, 1.0)], predictor.n_calibration, 0.1) < 0.01
 
 
 def test_a_part_of_the_block_counts_too():

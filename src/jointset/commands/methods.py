@@ -10,7 +10,7 @@ from rich.table import Table
 
 from jointset.terminal import show_json
 
-WIDTH = 170  # a row of the catalogue fits on a line
+WIDTH = 210  # a row of the catalogue fits on a line
 
 
 def methods_command(
@@ -30,7 +30,7 @@ def methods_command(
     Console(markup=False, highlight=False, width=max(WIDTH, Console().width)).print(table)
     typer.echo("Rows with one radius take a geometry, and every row a wrap:")
     typer.echo("METHOD[:ellipsoid|box][+aci|agaci|dtaci|pid], as in ewma:box+aci.")
-    names = " and ".join(ONE_AT_A_TIME)
+    names = ", ".join(ONE_AT_A_TIME)
     typer.echo(
         f"{names} answer one sensor at a time: all sensors together are inside far less often than the target asks,"
     )

@@ -178,7 +178,7 @@ class CopulaCPTS(PublishedRow):
     """
 
     method: ClassVar[str] = "copula"
-    usual: ClassVar[str] = "authors"
+    plain: ClassVar[str] = "authors"
 
     def __init__(
         self,

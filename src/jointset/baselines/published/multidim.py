@@ -158,7 +158,7 @@ class MultiDimSPCI(PublishedRow):
     """
 
     method: ClassVar[str] = "multidim-spci"
-    usual: ClassVar[str] = "forest"
+    plain: ClassVar[str] = "forest"
 
     def __init__(
         self,

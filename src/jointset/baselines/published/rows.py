@@ -72,7 +72,7 @@ class PublishedRow:
     """A published method as a row: fit, calibrate, then predict and update, or run."""
 
     method: ClassVar[str] = ""
-    usual: ClassVar[str] = ""  # the variant that needs no name
+    plain: ClassVar[str] = ""  # the variant that needs no name
     note: ClassVar[str] = ""  # as `JointPredictor.note`: there is nothing to tell
 
     def __init__(self, rule: Any, backbone: Any = None, *, warmup: int = 50, standardize: bool = True) -> None:
@@ -100,8 +100,8 @@ class PublishedRow:
     def name(self) -> str:
         """The method, with its variant where it is not the usual one."""
         own = self.rule.own if isinstance(self.rule, WrappedRule) else self.rule
-        variant = getattr(own, "variant", self.usual)
-        return self.method if variant == self.usual else f"{self.method}-{variant}"
+        variant = getattr(own, "variant", self.plain)
+        return self.method if variant == self.plain else f"{self.method}-{variant}"
 
     @property
     def alpha(self) -> float:

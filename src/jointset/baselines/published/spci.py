@@ -99,7 +99,7 @@ class SPCI(PublishedRow):
     """
 
     method: ClassVar[str] = "spci"
-    usual: ClassVar[str] = "forest"
+    plain: ClassVar[str] = "forest"
 
     def __init__(
         self,
