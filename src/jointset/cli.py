@@ -23,9 +23,11 @@ from jointset.commands.methods import methods_command
 from jointset.commands.readings import (
     Drop,
     DropDead,
+    Highest,
     IgnoreEdges,
     IgnoreUnknown,
     Layout,
+    Lowest,
     Rename,
     TimeColumn,
     fleet_asked,
@@ -280,21 +282,25 @@ def predict(
     drop: Drop = None,
     rename: Rename = None,
     ignore_unknown: IgnoreUnknown = False,
+    lowest: Lowest = None,
+    highest: Highest = None,
 ) -> None:
     """Show the set for the next reading, or run through the rows of a file.
 
     A sensor of the model without a column counts as missing in every row.
     """
+    from jointset.limits import limits_asked
     from jointset.methods import load_predictor
     from jointset.panel import Panel
     from jointset.writing import TABLES, output_file, write_run
 
     predictor, fleet = load_predictor(model), fleet_asked(drop, rename, ignore_unknown)
+    limits = limits_asked(lowest, highest)
     if panel is None:
         require(
             out is None and not save, "--out and --save need PANEL, rows to run through; --json prints the next set"
         )
-        show_region(predictor, as_json)
+        show_region(predictor, as_json, limits)
         if not as_json:
             show_trust(predictor)
         return
@@ -307,7 +313,7 @@ def predict(
     with phases(len(data)) as started:
         run = predictor.run(data, regions=False, progress=lambda rows: started("predicting", rows))
     if out is not None:
-        write_run(run, out)
+        write_run(limits.of(run), out)
     if save:
         predictor.save(model)
     if as_json:
@@ -331,6 +337,8 @@ def stream(
     drop: Drop = None,
     rename: Rename = None,
     ignore_unknown: IgnoreUnknown = False,
+    lowest: Lowest = None,
+    highest: Highest = None,
     top: Annotated[int, typer.Option(help="Sensors to name that contribute most to the score.")] = 3,
     trust: Annotated[bool, typer.Option("--trust", help="Add drift and expected coverage to every line.")] = False,
 ) -> None:
@@ -341,6 +349,7 @@ def stream(
     changes nothing. In long CSV the rows of one time are one reading; it is answered when all sensors have been read,
     or when a row of a later time comes.
     """
+    from jointset.limits import limits_asked
     from jointset.methods import load_predictor
     from jointset.saving import RegularSaves
     from jointset.streaming import Stream
@@ -350,7 +359,7 @@ def stream(
     predictor = load_predictor(model)
     options: dict[str, Any] = {"format": format, "layout": layout, "time_column": time_column, "notice": note}
     fleet = fleet_asked(drop, rename, ignore_unknown)
-    live = Stream(predictor, top=top, trust=trust, fleet=fleet, **options)
+    live = Stream(predictor, top=top, trust=trust, fleet=fleet, limits=limits_asked(lowest, highest), **options)
     lines = (line.decode("utf-8", errors="replace") for line in typer.get_binary_stream("stdin"))
     try:
         try:

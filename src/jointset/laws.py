@@ -87,6 +87,16 @@ class DenseLaw:
         """Drop of the squared distance when sensor i is left out, (P e)_i^2 / P_ii with P the precision (..., N)."""
         return self._observed(lambda e, S: lowrank.apply(S.precision, e) ** 2 / S.precision.diagonal(0, -2, -1), y)
 
+    def given_others(self, y: Array) -> tuple[Array, Array]:
+        """Mean and sd of each sensor given all others of one reading (N,), under the law of one step.
+
+        NaN where missing. With P the precision of what was read, y_i - (P e)_i / P_ii and P_ii^-1/2.
+        """
+        seen = np.flatnonzero(~np.isnan(y))
+        law = self if len(seen) == len(y) else self.select(seen)
+        precision = law.covariance.precision
+        return _given_others(y, seen, precision @ (y[seen] - law.mean), precision.diagonal())
+
     def _observed(self, function: Callable[[Array, Covariance], Array], y: Array) -> Array:
         """Apply a function of (residual, covariance); rows with missing entries get the covariance of the rest."""
         e = np.asarray(y, dtype=float) - self.mean
@@ -204,6 +214,13 @@ class LowRankLaw:
 
         return self._blockwise(drop, y)
 
+    def given_others(self, y: Array) -> tuple[Array, Array]:
+        """Mean and sd of each sensor given all others of one reading (N,), under the law of one step."""
+        seen = np.flatnonzero(~np.isnan(y))
+        w, L = 1.0 / self.diagonal[seen], self.factor[seen]
+        weights = lowrank.solve(y[seen] - self.mean[seen], w, L)
+        return _given_others(y, seen, weights, lowrank.precision_diagonal(w, L))
+
     def _blockwise(self, function: Callable[[Array, Array, Array], Array], y: Array) -> Array:
         """Apply a function of (residual, weights, factor), a block of steps at a time."""
         e = np.asarray(y, dtype=float) - self.mean
@@ -278,6 +295,13 @@ class LowRankLaw:
 
 
 AnyLaw = DenseLaw | LowRankLaw
+
+
+def _given_others(y: Array, seen: Array, weights: Array, precision: Array) -> tuple[Array, Array]:
+    """Mean and sd of each sensor given the others, from P e and the diagonal of P, P the precision of those seen."""
+    mean, sd = np.full(len(y), np.nan), np.full(len(y), np.nan)
+    mean[seen], sd[seen] = y[seen] - weights / precision, precision**-0.5
+    return mean, sd
 
 
 def _blank_where_unseen(number: Array, y: Array) -> Array:

@@ -20,6 +20,7 @@ from jointset.folders import Stored, reading, refusing, save_folder
 from jointset.labels import panel_of, reading_of
 from jointset.laws import concatenate
 from jointset.outliers import scorable, warn_absurd
+from jointset.own_bands import own_quantiles, studentised
 from jointset.panel import Panel
 from jointset.partial import GapScale
 from jointset.regions import named
@@ -145,7 +146,7 @@ class JointPredictor:
         values, times = self._values_of(panel), self._clocked(panel)
         warn_absurd(panel, "calibration")
         self.score = self.score.with_gaps(GapScale(1.0 - self.alpha))
-        scores, after = self._calibration_scores(values, times)
+        scores, after, own = self._calibration_scores(values, times)
         self._require_enough(len(scores), f"(of {len(values)} rows, warm-up {self.warmup})")
         self.calibration_scores = scores
         self._scale_gaps()
@@ -156,6 +157,8 @@ class JointPredictor:
         self.calibration_state = self.calibration.start(self.calibration_scores)
         self.watch = self._start_watch()
         self.filter_state, self._pending = after, None
+        if self.usual is not None:
+            self.usual = self.usual._replace(own=None if own is None else own_quantiles(own, self.alpha))
         self._saw(panel)
         self.reuse = self._reused(panel)
         if self.note:
@@ -169,13 +172,17 @@ class JointPredictor:
         pieces = self.filter.pieces(boxes=isinstance(self.score, MaxStudentised))
         return reuse(pieces, panel.n_sensors, self.n_calibration, self.alpha)
 
-    def _calibration_scores(self, values: Array, times: Array | None) -> tuple[Array, Any]:
-        """Scores of the rows with a reading after the warm-up, from a fresh state, and the state after the last row."""
+    def _calibration_scores(self, values: Array, times: Array | None) -> tuple[Array, Any, Array | None]:
+        """Scores of the rows with a reading after the warm-up, from a fresh state, and the state after the last row.
+
+        The third is the studentised residuals of the same rows, sensor by sensor; None where the law has no variances.
+        """
         laws = self._laws(values, self.filter.start(), times)
-        parts = [(self.score.score(law, rows), after) for law, rows, after in laws]
-        scores = np.concatenate([part for part, _ in parts])[self.warmup - 1 :]
+        parts = [(self.score.score(law, rows), studentised(law, rows), after) for law, rows, after in laws]
+        scores = np.concatenate([part for part, _, _ in parts])[self.warmup - 1 :]
         missing = np.isnan(scores).any(axis=tuple(range(1, scores.ndim)))
-        return scores[~missing], parts[-1][1]
+        own = [part for _, part, _ in parts if part is not None]
+        return scores[~missing], parts[-1][2], np.concatenate(own)[self.warmup - 1 :][~missing] if own else None
 
     def _scale_gaps(self) -> None:
         """Tell the score the coverage and the radius that rows with gaps are scaled to."""
@@ -252,6 +259,22 @@ class JointPredictor:
         """How much each sensor of a reading adds to its score under the next law (N,); 0 where missing."""
         return self.score.contributions(self._ahead()[0], self._reading(y))
 
+    def given_others(self, y: Any) -> tuple[Array, Array] | None:
+        """Mean and sd of each reading of a row (N,) given all others, under the next law; None where there is no law.
+
+        NaN where missing.
+        """
+        law, y = self._ahead()[0], self._reading(y)
+        return law.given_others(y) if hasattr(law, "given_others") else None
+
+    def own_bounds(self) -> tuple[Array, Array] | None:
+        """Ends of the band of each sensor by itself (N,), at the same level; None where the method has none."""
+        law, own = self._ahead()[0], None if self.usual is None else self.usual.own
+        if own is None:
+            return None
+        reach = own * np.sqrt(law.variance)
+        return law.mean - reach, law.mean + reach
+
     def _ahead(self) -> tuple[Any, Any, float]:
         """Law of the next step in the units of the data, what cuts out its set, and its radius as one number."""
         self._require_calibrated()
@@ -323,6 +346,8 @@ class JointPredictor:
         other.calibration, other._pending = sharing(calibration, getattr(self.filter, "shares", None)), None
         other.calibration_state = other.calibration.start(self.calibration_scores)
         other.watch = other._start_watch()
+        if other.usual is not None and calibration.alpha != self.alpha:
+            other.usual = other.usual._replace(own=None)
         return other
 
     def _laws(self, values: Array, state: Any, times: Array | None) -> Iterator[tuple[Any, Array, Any]]:

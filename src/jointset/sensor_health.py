@@ -31,6 +31,7 @@ class Usual(NamedTuple):
     longest_same: Array  # readings in a row with one value
     longest_gap: Array  # rows in a row without a reading
     cadence: int | None = None  # seconds between rows, the most common
+    own: Array | None = None  # half-width of the band of the sensor alone, in sd of the law; set by calibration
 
 
 class Health(NamedTuple):

@@ -29,7 +29,8 @@ def require_units(sensors: tuple[str, ...], shift: Array, scale: Array) -> None:
 
 def require_usual(sensors: tuple[str, ...], usual: Usual | None) -> None:
     """Refuse what is known of sensors where it is of other sensors."""
-    lengths = {np.shape(part) for part in (usual[:3] if usual is not None else ())}
+    parts = [] if usual is None else [part for part in (*usual[:3], usual.own) if part is not None]
+    lengths = {np.shape(part) for part in parts}
     require(lengths <= {(len(sensors),)}, f"usual has parts of shapes {sorted(lengths)} for {len(sensors)} sensors")
 
 

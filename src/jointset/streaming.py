@@ -15,6 +15,7 @@ import numpy as np
 from jointset.contracts import Array
 from jointset.errors import InputError, require, some
 from jointset.fleet import AS_IT_IS, LISTED, Fleet
+from jointset.limits import UNLIMITED, Limits
 from jointset.live_rows import BAD, Options, Reading, readings
 from jointset.outliers import too_large
 from jointset.predictor import JointPredictor
@@ -44,6 +45,7 @@ class Stream:
         layout: str = "auto",
         time_column: str | None = None,
         fleet: Fleet = AS_IT_IS,
+        limits: Limits = UNLIMITED,
         top: int = 3,
         trust: bool = False,
         notice: Callable[[str], None] = lambda text: None,
@@ -54,6 +56,7 @@ class Stream:
         if trust:
             predictor.trust()  # likewise one that has no verdict to give
         self.predictor, self.trust, self.top, self.notice = predictor, trust, top, notice
+        self.limits = limits
         self.rows = self.scored = self.inside = self.bad = 0
         usual = getattr(predictor, "usual", None) or unknown_usual(len(predictor.sensors))
         self.usual = expecting_nothing(usual, np.array([fleet.called(name) is None for name in predictor.sensors]))
@@ -82,7 +85,7 @@ class Stream:
             if self.clock.repeated(seconds, found.values):
                 self._tell(Event("repeated rows, skipped", f"row {self.rows} ({found.time}) repeats a row: skipped"))
                 return {"row": self.rows, "time": found.time, "repeated": True}
-            answer, after = advance(self._expecting(seconds), found.values, self.top)
+            answer, after = advance(self._expecting(seconds), found.values, self.top, self.limits)
         except BAD as error:
             self.bad += 1
             return {"row": self.rows, "error": " ".join(str(error).split())}
@@ -136,7 +139,9 @@ class Stream:
         return json_ready({**trust, "verdict": "; ".join([trust["verdict"], *words]), **ailing})
 
 
-def advance(predictor: JointPredictor, y: Array, top: int = 3) -> tuple[dict[str, Any], JointPredictor]:
+def advance(
+    predictor: JointPredictor, y: Array, top: int = 3, limits: Limits = UNLIMITED
+) -> tuple[dict[str, Any], JointPredictor]:
     """Answer to one reading (N,) and the predictor after it; the one given is not changed.
 
     The region is the one announced before the reading. A reading that would leave the filter without finite numbers
@@ -144,33 +149,46 @@ def advance(predictor: JointPredictor, y: Array, top: int = 3) -> tuple[dict[str
     """
     region, after = predictor.predict(), predictor.copy()
     with np.errstate(all="ignore"):
-        contributions = predictor.contributions(y)
+        named = _named(predictor, y, top, limits)
         outcome = after.update(y)
         scored = not math.isnan(outcome.score) or not outcome.observed
         finite = scored and np.isfinite(after.predict().center).all()
     if not finite:
         worst = int(np.nanargmax(np.abs(y)))
         raise InputError(too_large(predictor.sensors[worst], y[worst]))
-    lower, upper = (np.asarray(end).tolist() for end in region.bounds)
+    lower, upper = (end.tolist() for end in limits.clip(region.bounds))
+    bounds = {name: [lower[i], upper[i]] for i, name in enumerate(predictor.sensors)}
     answer = {
         "score": outcome.score,
         "radius": outcome.radius,
         "inside": outcome.inside if outcome.observed else None,
         "observed": outcome.observed,
         **_unusual(outcome.radius),
-        "bounds": {name: [lower[i], upper[i]] for i, name in enumerate(predictor.sensors)},
-        "top": [
-            {
-                "sensor": predictor.sensors[i],
-                "contribution": float(contributions[i]),
-                "value": float(y[i]),
-                "lower": lower[i],
-                "upper": upper[i],
-            }
-            for i in largest(contributions, y, top)
-        ],
+        "bounds": bounds,
+        "top": [{**entry, "lower": bounds[name][0], "upper": bounds[name][1]} for name, entry in named.items()],
     }
     return json_ready(answer), after
+
+
+def _named(predictor: JointPredictor, y: Array, top: int, limits: Limits) -> dict[str, dict[str, Any]]:
+    """The sensors that contribute most: value, what was to be expected given all others, and the sensor's own band."""
+    contributions = predictor.contributions(y)
+    places = largest(contributions, y, top)
+    given, own = predictor.given_others(y), predictor.own_bounds()
+    unknown = (np.full(len(y), np.nan), np.full(len(y), np.nan))
+    mean, sd = unknown if given is None else given
+    low, high = limits.clip(unknown if own is None else own)
+    return {
+        predictor.sensors[i]: {
+            "sensor": predictor.sensors[i],
+            "contribution": float(contributions[i]),
+            "value": float(y[i]),
+            "expected": float(mean[i]),
+            "expected_sd": float(sd[i]),
+            "own": [float(low[i]), float(high[i])],
+        }
+        for i in places
+    }
 
 
 def largest(contributions: Array, y: Array, count: int) -> list[int]:

@@ -16,6 +16,7 @@ from rich.table import Table
 from jointset.errors import InputError
 
 if TYPE_CHECKING:
+    from jointset.limits import Limits
     from jointset.predictor import JointPredictor
     from jointset.report.demo import Result
     from jointset.runs import Run
@@ -120,24 +121,28 @@ def show_trust(predictor: Any) -> None:
     typer.echo(f"{verdict[0].upper()}{verdict[1:]}.")
 
 
-def show_region(predictor: JointPredictor, as_json: bool) -> None:
-    """The set for the next reading."""
-    region = predictor.predict()
-    lower, upper = region.bounds
-    mean = region.center if hasattr(region, "center") else (lower + upper) / 2
+def show_region(predictor: JointPredictor, as_json: bool, limits: Limits) -> None:
+    """The set for the next reading, and the band of every sensor by itself where the method has one."""
+    region, names = predictor.predict(), predictor.sensors
+    mean = region.center if hasattr(region, "center") else sum(region.bounds) / 2
+    own = predictor.own_bounds()
+    bands = {"bounds": limits.clip(region.bounds)} | ({} if own is None else {"own": limits.clip(own)})
     radius = getattr(region, "radius", None)
     facts = {} if radius is None else {"radius": radius}
     facts |= {"width": region.width, "width_full": region.width_full, "log_volume": region.log_volume}
     if as_json:
-        names = predictor.sensors
-        ends = {name: [low, high] for name, low, high in zip(names, lower, upper, strict=True)}
+        ends = {key: dict(zip(names, zip(*band, strict=True), strict=True)) for key, band in bands.items()}
         infinite = {"infinite": True} if radius == float("inf") else {}
-        show_json({**facts, **infinite, "mean": dict(zip(names, mean, strict=True)), "bounds": ends})
+        show_json({**facts, **infinite, "mean": dict(zip(names, mean, strict=True)), **ends})
         return
-    cells = zip(predictor.sensors, lower, mean, upper, strict=True)
-    show_table(("sensor", "lower", "mean", "upper"), [[name, *(f"{x:.4g}" for x in row)] for name, *row in cells])
+    (lower, upper), alone = bands["bounds"], bands.get("own", ())
+    columns = ("sensor", "lower", "mean", "upper", *("own lower", "own upper")[: len(alone)])
+    cells = zip(names, lower, mean, upper, *alone, strict=True)
+    show_table(columns, [[name, *(f"{x:.4g}" for x in row)] for name, *row in cells])
     typer.echo(", ".join(f"{name} {number:.4g}" for name, number in facts.items()))
     typer.echo("lower and upper are the outermost points of the set along each sensor; --json prints all digits.")
+    if alone:
+        typer.echo("own lower and own upper hold the readings of that one sensor as often as the set holds all.")
 
 
 def show_json(value: Any) -> None:

@@ -27,6 +27,9 @@ DropDead = Annotated[
     bool, typer.Option("--drop-dead", help="Leave out sensors that are constant or empty in training, and say which.")
 ]
 
+Lowest = Annotated[float | None, typer.Option("--min", help="Smallest reading there can be: cuts off bounds shown.")]
+Highest = Annotated[float | None, typer.Option("--max", help="Largest reading there can be: cuts off bounds shown.")]
+
 
 def fleet_asked(drop: list[str] | None, rename: Path | None, ignore_unknown: bool) -> Fleet:
     """The fleet of the three options."""

@@ -254,6 +254,14 @@ class PublishedRow:
         """What each sensor of a reading adds to its score under the next region (N,); 0 where missing."""
         return self.predict().contributions(self._reading(y))
 
+    def given_others(self, y: Any) -> None:
+        """None: there is no law to say what one reading lets expect of another."""
+        return None
+
+    def own_bounds(self) -> None:
+        """None: no residuals of single sensors are kept."""
+        return None
+
     def copy(self) -> Self:
         """An independent row in the same state."""
         return copy.copy(self)  # every part is an immutable value

@@ -1,0 +1,31 @@
+"""The band of one sensor by itself: mean ± c_i sd_i of the law, c_i the conformal quantile of its own residuals.
+
+The projection of a joint set on one sensor is far wider than a band that holds the readings of that sensor alone: the
+set must hold all others with it. A reading well inside the projection can be unusual for its sensor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jointset.calibration.quantiles import rank, score_quantile
+from jointset.contracts import Array
+
+
+def studentised(law: Any, y: Array) -> Array | None:
+    """|residual| / sd of every sensor (..., N), NaN where missing; None where a law has no variances."""
+    return np.abs(y - law.mean) / np.sqrt(law.variance) if hasattr(law, "variance") else None
+
+
+def own_quantiles(ratios: Array, alpha: float) -> Array:
+    """c_i (N,) from the ratios (m, N) of calibration rows, NaN = missing; infinite where a sensor has too few.
+
+    >>> own_quantiles(np.array([[1.0], [2.0], [3.0], [np.nan], [4.0]]), 0.4)
+    array([3.])
+    """
+    m, k = len(ratios), rank(len(ratios), alpha)
+    if k <= m and not np.isnan(ratios).any():
+        return np.partition(ratios, k - 1, axis=0)[k - 1]
+    return np.array([score_quantile(np.sort(column[~np.isnan(column)]), alpha) for column in ratios.T])
