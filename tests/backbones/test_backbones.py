@@ -8,6 +8,8 @@ import pytest
 
 from jointset import Panel
 from jointset.backbones import BACKBONES, backbone
+from jointset.baselines.rows import fitted_backbones
+from jointset.datasets.cells import cell
 from jointset.errors import InputError
 from jointset.storage import pack, unpack
 
@@ -225,6 +227,25 @@ def test_training_stops_on_the_validation_block(name):
     late = backbone(name, **options | {"patience": 1000}).fit(train, train)  # chosen on what it was trained on
     errors = [np.mean((validation.values - b.predict(validation.values)) ** 2) for b in (fitted, late)]
     assert errors[0] < errors[1]
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_rows_of_a_cell_stop_on_the_last_tenth_of_training(name, monkeypatch):
+    """No block but training is seen: it is cut in two, nine tenths to train on and the last one to stop on."""
+    from jointset.backbones import training
+
+    given = {}
+
+    def told(backbone, values, validation, seeds, progress=None):
+        given.update(values=backbone.mean + backbone.scale * values, held=backbone.mean + backbone.scale * validation)
+        return [backbone.initial_weights(values.shape[1], np.random.default_rng(seed)) for seed in seeds]
+
+    monkeypatch.setattr(training, "train_seeds", told)
+    network = cell("grssf-a-30")
+    fitted_backbones(name, network)
+    np.testing.assert_allclose(given["values"], network.train.values[:5040])
+    np.testing.assert_allclose(given["held"], network.train.values[5040:])
+    assert len(network.train) == 5600
 
 
 @pytest.mark.parametrize("name", LEARNED)

@@ -20,7 +20,7 @@ from jointset.errors import require
 from jointset.panel import Panel
 
 CHUNK = 2_000_000  # numbers of a block of windows worked on at a time
-HELD_OUT = 0.1  # share of the training rows, the last ones, that says when to stop if no validation block is given
+HELD_OUT = 0.1  # share of the training rows, the last ones, held out to say when to stop; no cell gives another block
 Progress = Callable[[int, int, float], None]
 
 
@@ -33,7 +33,7 @@ class LearnedBackbone(Backbone):
     steps, batch, rate, weight_decay
         Adam steps, windows in each, the highest learning rate (it rises, then falls along a cosine), decay.
     patience
-        A seed is done after this many looks at the validation error, 50 steps apart, without a new best one.
+        A seed is done after this many looks at the error on held-out rows, 50 steps apart, without a new best one.
     seed, device
         Of the training run.
     weights, mean, scale

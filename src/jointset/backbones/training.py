@@ -1,7 +1,7 @@
 """Training of the learned backbones in the shared engine: squared error, all seeds at once, early stopping.
 
-Every 50 steps each seed's error on the validation windows is looked at and its best weights so far are kept; a seed
-that has not improved for `patience` looks is done, whatever the others do: its result does not depend on its company.
+Every 50 steps each seed's error on held-out windows is looked at and its best weights so far are kept; a seed that has
+not improved for `patience` looks is done, whatever the others do: its result does not depend on its company.
 """
 
 from __future__ import annotations
