@@ -42,6 +42,13 @@ AUDITS = {
         "what is the calibration block worth?",
         "m_eff, the number of independent steps that say as much: steps over tau_int",
     ),
+    "m_sweep": Audit(
+        memory.m_sweep,
+        "Length of the calibration",
+        "does a longer calibration err less, as its effective size says?",
+        "the power of m_eff with which the error of the share of hits of m scores falls; -0.5 by theory, near 0 where "
+        "scores change over time",
+    ),
     "tau_int": Audit(
         memory.tau_int,
         "Runs of hits and misses",

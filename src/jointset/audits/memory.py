@@ -194,6 +194,31 @@ def m_eff(subject: Subject) -> Record:
     }
 
 
+def m_sweep(subject: Subject) -> Record:
+    """Error of the share of hits against the number of scores it is taken from, and what calibration foresees of it."""
+    from jointset.audits.sweeps import size_sweep
+
+    scores, times = np.concatenate([subject.scores, subject.run.score]), subject.dependence
+    tau = float(np.fmax(np.fmax(times.time.tau, times.automatic.tau), 1.0))  # as `m_eff` has it
+    found = size_sweep(scores, subject.radius, subject.alpha, tau=tau)
+    sizes = found.sizes / found.tau_int
+    return {
+        "value": found.exponent,
+        "m": listed(found.sizes),
+        "m_eff": listed(sizes),
+        "error": listed(found.error),
+        "expected": listed(found.expected),
+        "bernstein": listed(found.bernstein),
+        "within": listed(found.within),
+        "ratio": found.ratio,
+        "tau_int": found.tau_int,
+        "threshold": subject.radius,
+        "scores": int((~np.isnan(scores)).sum()),
+        "curve": {**_decay(found.sizes, found.error, "error of the share of hits of m scores"), "xlabel": "m"},
+        "verdict": verdicts.size_sweep(listed(found.sizes), listed(found.error), found.exponent, found.ratio),
+    }
+
+
 def theory(subject: Subject) -> Record:
     """Closed forms of the linear filter; Jacobian-product rate of a learned one."""
     filter_ = subject.state_space
