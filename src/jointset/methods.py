@@ -15,7 +15,6 @@ from jointset.baselines.rows import ROWS, Name, parse, row
 from jointset.calibration import calibration as rule_named
 from jointset.errors import require, require_known
 from jointset.filters import GNF, GraphLGSSM
-from jointset.folders import reading
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor
 from jointset.scores import score_for
@@ -28,15 +27,15 @@ FILTERS: dict[str, Callable[[], Any]] = {
     "diag-gru": lambda: GNF(graph=False, rank=0),
     "gcn-rank0": lambda: GNF(rank=0),
 }
-PUBLISHED: dict[str, tuple[str, str, dict[str, Any]]] = {  # class, rule by which a saved one is known, its form
-    "copula": ("CopulaCPTS", "CopulaRule", {}),
-    "copula-kde": ("CopulaCPTS", "CopulaRule", {"variant": "kde"}),
-    "multidim-spci": ("MultiDimSPCI", "MultiDimRule", {}),
-    "multidim-spci-empirical": ("MultiDimSPCI", "MultiDimRule", {"variant": "empirical"}),
-    "multidim-spci-network": ("MultiDimSPCI", "MultiDimRule", {"variant": "network"}),
-    "spci": ("SPCI", "SPCIRule", {}),
-    "spci-empirical": ("SPCI", "SPCIRule", {"variant": "empirical"}),
-    "hopcpt": ("HopCPT", "HopCPTRule", {}),
+PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {  # maker, and the form it makes
+    "copula": ("CopulaCPTS", {}),
+    "copula-kde": ("CopulaCPTS", {"variant": "kde"}),
+    "multidim-spci": ("MultiDimSPCI", {}),
+    "multidim-spci-empirical": ("MultiDimSPCI", {"variant": "empirical"}),
+    "multidim-spci-network": ("MultiDimSPCI", {"variant": "network"}),
+    "spci": ("SPCI", {}),
+    "spci-empirical": ("SPCI", {"variant": "empirical"}),
+    "hopcpt": ("HopCPT", {}),
 }
 METHODS = (*ROWS, *FILTERS, *PUBLISHED)
 BALLS = tuple(name for name in PUBLISHED if name.startswith("multidim"))  # of these ellipsoids, the others are boxes
@@ -107,18 +106,17 @@ def filter_row(
     return JointPredictor(filter_, score, rule, **options)
 
 
-def published_row(name: Name, *, wrap: Any = None, **options: Any) -> Any:
-    """An unfitted published method, with the surface of `JointPredictor`; options as its class takes them.
+def published_row(name: Name, *, wrap: Any = None, alpha: float = 0.1, **options: Any) -> JointPredictor:
+    """An unfitted published method; options as its maker takes them.
 
-    A wrap scales the sets of the method (`jointset.baselines.published.wrapped`); `wrap` replaces the rule of the name.
+    A wrap scales the sets of the method (`jointset.baselines.published.rows`); `wrap` replaces the rule of the name.
     """
-    require_own_shape(name)
-    made = _published(name.method)(**PUBLISHED[name.method][2], **options)
-    if name.wrap is not None:
-        from jointset.baselines.published.wrapped import WrappedRule
+    from jointset.baselines import published  # here, as most methods do not need it
 
-        made.rule = WrappedRule(made.rule, wrap or rule_named(name.wrap, alpha=made.alpha))
-    return made
+    require_own_shape(name)
+    maker, form = PUBLISHED[name.method]
+    rule = None if name.wrap is None else wrap or rule_named(name.wrap, alpha=alpha)
+    return getattr(published, maker)(**form, alpha=alpha, wrap=rule, **options)
 
 
 def require_own_shape(name: Name) -> None:
@@ -127,23 +125,12 @@ def require_own_shape(name: Name) -> None:
     require(name.geometry in (None, own), f"{name.method} has a shape of its own, {own}: leave the geometry out")
 
 
-def _published(method: str) -> Any:
-    from jointset.baselines import published  # here, as most methods do not need it
-
-    return getattr(published, PUBLISHED[method][0])
-
-
-def load_predictor(path: str | Path) -> Any:
+def load_predictor(path: str | Path) -> JointPredictor:
     """A saved predictor of any method; it goes on exactly where it was saved."""
-    import jointset.backbones  # noqa: F401  a saved row holds one
+    import jointset.backbones
+    import jointset.baselines.published.older  # noqa: F401  a saved row may hold parts of these
 
-    with reading(path) as stored:
-        rule = stored.part_class("rule")
-        own = stored.part_class("rule", "own") if rule == "WrappedRule" else rule
-        for method, (_, name, _) in PUBLISHED.items():
-            if own == name:
-                return _published(method).restored(stored)
-        return JointPredictor.restored(stored)
+    return JointPredictor.load(path)
 
 
 def three_blocks(panel: Panel, train: float = 0.7, test: float = 0.1) -> tuple[Panel, Panel, Panel]:

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from jointset.calibration import Split
+from jointset.calibration.fixed import Fixed
 from jointset.calibration.quantiles import score_quantile
 from jointset.calibration.shared_level import course, next_radii, one_score, rule_within, scores_needed, sharing
 from jointset.contracts import Array, Calibration, Filter, Score
@@ -177,6 +178,8 @@ class JointPredictor:
 
         The third is the studentised residuals of the same rows, sensor by sensor; None where the law has no variances.
         """
+        if hasattr(self.filter, "calibrate"):  # its sets begin with these rows
+            return (*self.filter.calibrate((values - self.shift) / self.scale, self.warmup), None)
         laws = self._laws(values, self.filter.start(), times)
         parts = [(self.score.score(law, rows), studentised(law, rows), after) for law, rows, after in laws]
         scores = np.concatenate([part for part, _, _ in parts])[self.warmup - 1 :]
@@ -247,7 +250,7 @@ class JointPredictor:
         after = self.filter.step(self.filter_state, (y - self.shift) / self.scale)
         self.calibration_state = self.calibration.update(self.calibration_state, scores if several else score)
         self.filter_state, self._pending = after, None
-        self.watch = self._watched().update(score, inside)
+        self.watch = self.watch and self.watch.update(score, inside)
         return Outcome(score, radius, inside, int(y.size - np.isnan(y).sum()))
 
     def trust(self) -> Trust:
@@ -333,7 +336,7 @@ class JointPredictor:
             columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
             radii = columns.pop("radii")
             whole = named(self.score.region(concatenate(kept), radii), self.sensors) if regions else None
-            one.watch = one._watched().run(columns["score"], columns["inside"])
+            one.watch = one.watch and one.watch.run(columns["score"], columns["inside"])
             share = one.infinite_share
             run = Run(panel.sensors, panel.timestamps, values, infinite_share=share, regions=whole, **columns)
             runs.append((run, shared + seconds))
@@ -342,6 +345,8 @@ class JointPredictor:
     def rewrapped(self, calibration: Any) -> Self:
         """An independent predictor with another rule, started from the same calibration scores."""
         self._require_calibrated()
+        own = isinstance(self.calibration, Fixed)
+        require(not own, f"{self._named}a row without a wrap has no scores for another one")
         other = copy.copy(self)
         other.calibration, other._pending = sharing(calibration, getattr(self.filter, "shares", None)), None
         other.calibration_state = other.calibration.start(self.calibration_scores)
@@ -364,7 +369,9 @@ class JointPredictor:
 
     def _start_watch(self) -> Watch:
         scores, radius = self.calibration_scores, 1.0 - self.alpha
-        if scores.ndim == 1:
+        if isinstance(self.calibration, Fixed):
+            radius = self.calibration.value
+        elif scores.ndim == 1:
             radius = score_quantile(np.sort(scores), self.alpha)
         aim = 1.0 - self.alpha if self._adaptive else None
         return start_watch(one_score(self.calibration, self.calibration_state, scores), radius, aim)
@@ -372,11 +379,12 @@ class JointPredictor:
     @property
     def _adaptive(self) -> bool:
         """Whether the rule moves its radius, towards the coverage asked for."""
-        return not isinstance(rule_within(self.calibration), Split)
+        return not isinstance(rule_within(self.calibration), Split | Fixed)
 
     def _watched(self) -> Watch:
         self._require_calibrated()
-        assert self.watch is not None  # set with the calibration state
+        if self.watch is None:
+            raise InputError(f"{self._named}an older version saved no scores to judge by: calibrate the model again")
         return self.watch
 
     def _saw(self, panel: Panel) -> None:
@@ -421,6 +429,10 @@ class JointPredictor:
     @classmethod
     def restored(cls, stored: Stored) -> JointPredictor:
         """The predictor in a model folder that was read."""
+        if stored.part_class("rule") is not None:
+            from jointset.baselines.published.older import from_older  # few have such a folder
+
+            return from_older(stored)
         parts = stored.parts(STORED, LATER)
         predictor = cls(parts["filter"], warmup=parts["warmup"])
         for name in STORED:
@@ -435,10 +447,11 @@ class JointPredictor:
             require_units(self.sensors, self.shift, self.scale)
             require_usual(self.sensors, self.usual)
         if self.calibration_state is not None:
-            check(self, adapts=True)
+            check(self, adapts=not isinstance(self.calibration, Fixed))
             radius = self._ahead()[2]
             require(not isinstance(self.calibration, Split) or radius >= 0, f"the radius is negative: {radius:g}")
-            require(self.trust().n_calibration == self.n_calibration, "watch and calibration_scores differ in length")
+            same = self.watch is None or self.trust().n_calibration == self.n_calibration
+            require(same, "watch and calibration_scores differ in length")
 
 
 STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is

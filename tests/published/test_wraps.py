@@ -7,7 +7,10 @@ import pytest
 from scipy.stats import binom
 
 from jointset.baselines.published import SPCI, CopulaCPTS, HopCPT, MultiDimSPCI
-from jointset.baselines.published.wrapped import WrappedRule
+from jointset.baselines.published.copula import CopulaRule
+from jointset.baselines.published.rows import PublishedFilter
+from jointset.baselines.published.shapes import ScaledSet
+from jointset.baselines.published.spci import SPCIRule
 from jointset.baselines.rows import run_row, run_rows
 from jointset.calibration import ACI, Split, calibration
 from jointset.datasets.cells import cell
@@ -16,11 +19,11 @@ from jointset.methods import load_predictor, predictor_for
 from jointset.runs import Run
 
 ROWS = {
-    "copula": lambda: CopulaCPTS(),
-    "multidim-spci": lambda: MultiDimSPCI("empirical"),
-    "local": lambda: MultiDimSPCI("empirical", neighbors=60),
-    "spci": lambda: SPCI("empirical"),
-    "hopcpt": lambda: HopCPT(window=8, updates=30),
+    "copula": lambda wrap: CopulaCPTS(wrap=wrap),
+    "multidim-spci": lambda wrap: MultiDimSPCI("empirical", wrap=wrap),
+    "local": lambda wrap: MultiDimSPCI("empirical", neighbors=60, wrap=wrap),
+    "spci": lambda wrap: SPCI("empirical", wrap=wrap),
+    "hopcpt": lambda wrap: HopCPT(window=8, updates=30, wrap=wrap),
 }
 WRAPS = ("split", "aci", "agaci", "dtaci", "pid")
 pairs = pytest.mark.parametrize(
@@ -31,9 +34,22 @@ pairs = pytest.mark.parametrize(
 
 
 def wrapped(name, wrap, **options):
-    made = ROWS[name]()
-    made.rule = WrappedRule(made.rule, calibration(wrap, alpha=made.alpha, **options))
-    return made
+    return ROWS[name](calibration(wrap, alpha=0.1, **options))
+
+
+class NoMean:
+    """A backbone that predicts 0: readings are residuals."""
+
+    lags, mean = 1, np.zeros(3)
+
+    def start(self):
+        return np.zeros((1, 3))
+
+    def predict(self, values, history):
+        return np.zeros_like(values)
+
+    def fill(self, values, history):
+        return np.concatenate([history, values])
 
 
 @pytest.fixture(scope="module")
@@ -115,29 +131,29 @@ def test_a_wrap_brings_every_row_to_the_joint_target(panel, name):
 def test_the_split_rule_covers_exactly_where_own_sets_stand_still():
     """Exchangeable residuals: the share of readings inside over 300 replications lies in its binomial band."""
     inside, count, alpha, m = 0, 300, 0.2, 60
-    rule = WrappedRule(CopulaCPTS(alpha=alpha, steps=100).rule, Split(alpha))
+    filter_, split = PublishedFilter(CopulaRule(alpha=alpha, steps=100), "copula", NoMean(), wrapped=True), Split(alpha)
     for seed in range(count):
         rows = np.random.default_rng(seed).standard_t(3, size=(m + 1, 3)) * [1.0, 2.0, 0.5]
-        (*_, factors), state = rule.radii(rule.start(rows[:-1]), rows[-1:])
-        own = rule.own.radii(state.own, rows[-1:])[0][0][0]
-        inside += bool((np.abs(rows[-1]) <= factors[0] * own).all())
+        scores, state = filter_.calibrate(rows[:-1], warmup=1)
+        own = filter_.run(rows[-1:], state)[0].own
+        inside += bool(own.growth(rows[-1:])[0] <= split.radius(split.start(scores)))
     k = np.ceil((m // 2 + 1) * (1 - alpha)) / (m // 2 + 1)  # exact coverage of the order statistic
     assert binom.ppf(0.001, count, k) <= inside <= binom.ppf(0.999, count, k)
 
 
 def test_an_interval_of_no_length_can_be_scaled():
-    rule = WrappedRule(SPCI("empirical", window=5).rule, ACI(0.2))
-    rows = np.random.default_rng(0).normal(size=(120, 2))
+    filter_ = PublishedFilter(SPCIRule("empirical", 0.2, window=5), "spci", NoMean(), wrapped=True)
+    rows = np.random.default_rng(0).normal(size=(120, 3))
     rows[40:, 0] = 0.0  # one sensor does not move for longer than the window, then it does
     rows[110, 0] = 1.0
-    state = rule.start(rows[:100])
-    parameters, state = rule.radii(state, rows[100:])
-    assert np.isfinite(parameters[-1]).all() and np.isfinite(state.scores).all()
-    region = rule.shape(state, tuple(part[:-1] for part in parameters), np.zeros((20, 2)))
+    scores, state = filter_.calibrate(rows[:100], warmup=1)
+    own = filter_.run(rows[100:], state)[0].own
+    region = ScaledSet(own, ACI(0.2).run(ACI(0.2).start(scores), own.growth(rows[100:]))[0])
+    assert np.isfinite(region.factor).all() and np.isfinite(scores).all()
     assert (region.half_width > 0).all() and np.isfinite(region.log_volume).all()
 
 
-def test_gaps_are_scored_and_do_not_move_the_state(calibrated, panel):
+def test_gaps_are_scored_and_do_not_move_the_own_sets(calibrated, panel):
     values = panel.values[1200:1230].copy()
     values[4, 1] = np.nan
     values[9] = np.nan
@@ -146,7 +162,8 @@ def test_gaps_are_scored_and_do_not_move_the_state(calibrated, panel):
         run, stepped = calibrated(name, "aci").run(test), calibrated(name, "aci")
         assert [stepped.update(y).inside for y in values] == run.inside.tolist()
         assert np.isnan(run.score[9]) and not run.inside[9] and np.isfinite(run.score[4])
-        assert run.radius[5] == run.radius[4]
+        np.testing.assert_allclose(run.regions.own.half_width[5], run.regions.own.half_width[4], rtol=1e-12)
+        assert run.radius[10] == run.radius[9]  # nothing was read
 
 
 # ---------------------------------------------------------------------- by name
@@ -154,9 +171,9 @@ def test_gaps_are_scored_and_do_not_move_the_state(calibrated, panel):
 
 def test_names_with_a_wrap(panel):
     row = predictor_for("copula+aci", alpha=0.2)
-    assert isinstance(row.rule, WrappedRule) and isinstance(row.rule.wrap, ACI) and row.alpha == 0.2
-    assert isinstance(predictor_for("copula", calibration="pid").rule, WrappedRule)
-    assert not isinstance(predictor_for("copula").rule, WrappedRule)
+    assert row.filter.wrapped and isinstance(row.calibration, ACI) and row.alpha == row.filter.rule.alpha == 0.2
+    assert predictor_for("copula", calibration="pid").filter.wrapped
+    assert not predictor_for("copula").filter.wrapped
     with pytest.raises(InputError, match="shape of its own"):
         predictor_for("spci:ellipsoid+aci")
     with pytest.raises(InputError, match=r"^copula: 11 calibration rows .* at least") as caught:

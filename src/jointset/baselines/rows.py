@@ -295,7 +295,7 @@ def _published_rows(method: str, cell: Cell, alpha: float, seeds: tuple[int, ...
     def make(seed: int, mean: Any) -> Any:
         wrap = row_rule(name.wrap, alpha, cell.protocol)
         published = published_row(name, wrap=wrap, seed=seed, backbone=mean, **options)
-        published.cold = table
+        published.filter = replace(published.filter, cold=table)
         published.fit(cell.train, frozen=mean is not None).calibrate(cell.calibration)
         if table:
             published.restart()

@@ -7,8 +7,8 @@ with a name of its own (`copula-kde`, `multidim-spci-network`).
 from jointset.baselines.published.copula import CopulaCPTS
 from jointset.baselines.published.hopcpt import HopCPT
 from jointset.baselines.published.multidim import MultiDimSPCI
-from jointset.baselines.published.rows import PublishedRow
+from jointset.baselines.published.rows import PublishedFilter
 from jointset.baselines.published.shapes import Annulus, IntervalBox
 from jointset.baselines.published.spci import SPCI
 
-__all__ = ["SPCI", "Annulus", "CopulaCPTS", "HopCPT", "IntervalBox", "MultiDimSPCI", "PublishedRow"]
+__all__ = ["SPCI", "Annulus", "CopulaCPTS", "HopCPT", "IntervalBox", "MultiDimSPCI", "PublishedFilter"]

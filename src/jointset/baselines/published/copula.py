@@ -14,14 +14,15 @@ Reference: Sun and Yu, "Copula conformal prediction for multi-step time series f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.baselines.published.rows import PublishedRow
+from jointset.baselines.published.rows import published
 from jointset.baselines.published.shapes import IntervalBox
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
+from jointset.predictor import JointPredictor
 from jointset.storage import storable
 
 VARIANTS = ("authors", "kde")
@@ -169,29 +170,24 @@ class CopulaRule:
         return IntervalBox(mean - parameters[0], mean + parameters[0], closed=self.variant == "kde")
 
 
-class CopulaCPTS(PublishedRow):
+def CopulaCPTS(
+    variant: str = "authors",
+    *,
+    alpha: float = 0.1,
+    share: float = 0.6,
+    steps: int = 800,
+    seed: int = 0,
+    backbone: Any = None,
+    wrap: Any = None,
+    warmup: int = 50,
+    standardize: bool = True,
+) -> JointPredictor:
     """CopulaCPTS (Sun and Yu): `variant="authors"`, or "kde" for the construction in the paper's text.
 
     >>> row = CopulaCPTS(alpha=0.2)
-    >>> row.rule.share, row.alpha
+    >>> row.filter.rule.share, row.alpha
     (0.6, 0.2)
     """
-
-    method: ClassVar[str] = "copula"
-    plain: ClassVar[str] = "authors"
-
-    def __init__(
-        self,
-        variant: str = "authors",
-        *,
-        alpha: float = 0.1,
-        share: float = 0.6,
-        steps: int = 800,
-        seed: int = 0,
-        backbone: Any = None,
-        warmup: int = 50,
-        standardize: bool = True,
-    ) -> None:
-        super().__init__(
-            CopulaRule(variant, alpha, share, steps, seed), backbone, warmup=warmup, standardize=standardize
-        )
+    rule = CopulaRule(variant, alpha, share, steps, seed)
+    name = "copula" if variant == "authors" else f"copula-{variant}"
+    return published(rule, name, backbone, wrap=wrap, warmup=warmup, standardize=standardize)

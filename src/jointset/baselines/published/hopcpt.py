@@ -12,15 +12,16 @@ NeurIPS 2023.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jointset.baselines.published.hopfield import Attention, attended_intervals, train
-from jointset.baselines.published.rows import PublishedRow
+from jointset.baselines.published.rows import published
 from jointset.baselines.published.shapes import IntervalBox
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
+from jointset.predictor import JointPredictor
 from jointset.storage import storable
 
 
@@ -71,29 +72,26 @@ class HopCPTRule:
         return IntervalBox(mean + parameters[0], mean + parameters[1])
 
 
-class HopCPT(PublishedRow):
+def HopCPT(
+    *,
+    alpha: float = 0.1,
+    window: int = 64,
+    updates: int = 1000,
+    bonferroni: bool = False,
+    seed: int = 0,
+    backbone: Any = None,
+    wrap: Any = None,
+    warmup: int = 50,
+    standardize: bool = True,
+) -> JointPredictor:
     """HopCPT (Auer et al.), a sensor at a time.
 
     The attention is trained for 1,000 updates, where the paper that compares it has 10,000 (`updates=10_000`). More of
     them fit the calibration residuals, which are the memory too, and lose coverage later: `docs/fidelity.md`.
 
-    >>> HopCPT(window=8).rule.needed
+    >>> HopCPT(window=8).filter.rule.needed
     28
     """
-
-    method: ClassVar[str] = "hopcpt"
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.1,
-        window: int = 64,
-        updates: int = 1000,
-        bonferroni: bool = False,
-        seed: int = 0,
-        backbone: Any = None,
-        warmup: int = 50,
-        standardize: bool = True,
-    ) -> None:
-        rule = HopCPTRule(alpha, window, updates, bonferroni, seed)
-        super().__init__(rule, backbone, warmup=warmup, standardize=standardize)
+    rule = HopCPTRule(alpha, window, updates, bonferroni, seed)
+    name = "hopcpt"
+    return published(rule, name, backbone, wrap=wrap, warmup=warmup, standardize=standardize)

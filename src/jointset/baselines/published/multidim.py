@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jointset.baselines.published.ellipsoids import invertible, local_covariances, shrunk
 from jointset.baselines.published.forest import ForestSettings, ForestState, forest_intervals
 from jointset.baselines.published.network import NetworkState, network_radii, train
-from jointset.baselines.published.rows import PublishedRow
+from jointset.baselines.published.rows import published
 from jointset.baselines.published.shapes import Annulus
 from jointset.baselines.published.windows import sliding_intervals
 from jointset.contracts import Array
@@ -28,6 +28,7 @@ from jointset.covariance import Covariance
 from jointset.errors import require, require_alpha
 from jointset.laws import DenseLaw
 from jointset.partial import GapScale
+from jointset.predictor import JointPredictor
 from jointset.storage import storable
 from jointset.ties import settled
 
@@ -146,40 +147,30 @@ class MultiDimRule:
         return Annulus(DenseLaw(mean, covariance), lower, upper, GapScale(1.0 - self.alpha))
 
 
-class MultiDimSPCI(PublishedRow):
+def MultiDimSPCI(
+    variant: str = "forest",
+    *,
+    alpha: float = 0.1,
+    window: int | None = None,
+    refit: int = REFIT,
+    neighbors: int = 0,
+    shrinkage: float = 0.05,
+    epochs: int = 20,
+    seed: int = 0,
+    backbone: Any = None,
+    wrap: Any = None,
+    warmup: int = 50,
+    standardize: bool = True,
+) -> JointPredictor:
     """MultiDimSPCI (Xu, Jiang and Xie): `variant` is "forest" (the authors'), "empirical" or "network" (the text's).
 
     With `neighbors` the covariance is local: 0.95 of that of the recent residuals whose predecessors are nearest to
     the last one, and 0.05 of the global one; the authors take a tenth of the calibration rows. It holds one N x N
     matrix a step, so it is for small networks.
 
-    >>> MultiDimSPCI("empirical").rule.lags
+    >>> MultiDimSPCI("empirical").filter.rule.lags
     100
     """
-
-    method: ClassVar[str] = "multidim-spci"
-    plain: ClassVar[str] = "forest"
-
-    def __init__(
-        self,
-        variant: str = "forest",
-        *,
-        alpha: float = 0.1,
-        window: int | None = None,
-        refit: int = REFIT,
-        neighbors: int = 0,
-        shrinkage: float = 0.05,
-        epochs: int = 20,
-        seed: int = 0,
-        backbone: Any = None,
-        warmup: int = 50,
-        standardize: bool = True,
-    ) -> None:
-        rule = MultiDimRule(variant, alpha, window, refit, neighbors, shrinkage, epochs, seed)
-        super().__init__(rule, backbone, warmup=warmup, standardize=standardize)
-
-    @property
-    def ridge(self) -> float:
-        """What had to be added to the diagonal of a singular covariance; 0 otherwise."""
-        self._require_calibrated()
-        return float(self.state.past.ridge)
+    rule = MultiDimRule(variant, alpha, window, refit, neighbors, shrinkage, epochs, seed)
+    name = "multidim-spci" if variant == "forest" else f"multidim-spci-{variant}"
+    return published(rule, name, backbone, wrap=wrap, warmup=warmup, standardize=standardize)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.partial import UNCALIBRATED, GapScale
+from jointset.partial import UNCALIBRATED, GapScale, largest_quantile
 from jointset.regions import Sizes, mahalanobis_score, unit_ball_log_volume
 
 
@@ -50,12 +50,17 @@ class Annulus(Sizes):
         return np.sqrt(mahalanobis_score(self.law, y, self.gaps))
 
     def growth(self, y: Array) -> Array:
-        """The least factor by which the filled set must be scaled to hold a reading (...)."""
-        return self.score(y) / self.upper
+        """The least factor by which the filled set must be scaled to hold a reading (...); inf if it is a point."""
+        upper = np.broadcast_to(self.upper, self.law.mean.shape[:-1])
+        return np.divide(self.score(y), upper, out=np.full(upper.shape, np.inf), where=upper > 0)[()]
 
-    def at_least(self, half_width: Array) -> Annulus:
+    def scalable(self, least: Array, correlations: Array | None, level: float) -> Annulus:
         """The set with an outer radius of 0.001 or more, so that it can be scaled."""
         return replace(self, upper=np.maximum(self.upper, 1e-3))
+
+    def rescale(self, shift: Array, scale: Array) -> Annulus:
+        """The set of shift + scale * Y."""
+        return replace(self, law=self.law.rescale(shift, scale))
 
     def contains(self, y: Array) -> Array:
         """Whether the reading lies between the two radii."""
@@ -98,6 +103,8 @@ class IntervalBox(Sizes):
     lower: Array
     upper: Array
     closed: bool = True
+    correlations: Array | None = None  # squared, of the residuals (N, N), and the coverage asked for: see `growth`
+    level: float = 0.9
 
     @property
     def center(self) -> Array:  # type: ignore[override]
@@ -127,15 +134,30 @@ class IntervalBox(Sizes):
         return np.where(unseen, np.nan, ratio.max(-1))[()]
 
     def growth(self, y: Array) -> Array:
-        """The least factor by which the box must be scaled to hold a reading (...): its score."""
-        return self.score(y)
+        """The least factor by which the box must be scaled to hold a reading (...): its score.
 
-    def at_least(self, half_width: Array) -> IntervalBox:
-        """The box with these half-widths (N,) or more, so that it can be scaled."""
-        if (self.half_width >= half_width).all():
-            return self
-        wide = np.maximum(self.half_width, half_width)
-        return IntervalBox(self.center - wide, self.center + wide, self.closed)
+        Rows with gaps are put on the scale of complete ones where the correlations are known.
+        """
+        largest, missing = self.score(y), np.isnan(np.asarray(y, dtype=float))
+        if self.correlations is None or not missing.any():
+            return largest
+        seen = (~missing).astype(float)
+        some = seen.sum(-1) ** 2 / np.maximum((seen * (seen @ self.correlations)).sum(-1), 1.0)
+        every = seen.shape[-1] ** 2 / max(float(self.correlations.sum()), 1.0)
+        at_some, at_every = (largest_quantile(np.maximum(n, 1.0), self.level) for n in (some, every))
+        return largest * np.where(missing.any(-1), np.maximum(at_every / at_some, 1.0), 1.0)
+
+    def scalable(self, least: Array, correlations: Array | None, level: float) -> IntervalBox:
+        """The box with half-widths (N,) of at least so much, so that it can be scaled, and the squared correlations."""
+        ends = self.lower, self.upper
+        if not (self.half_width >= least).all():
+            wide = np.maximum(self.half_width, least)
+            ends = self.center - wide, self.center + wide
+        return IntervalBox(*ends, self.closed, correlations, level)
+
+    def rescale(self, shift: Array, scale: Array) -> IntervalBox:
+        """The box of shift + scale * Y."""
+        return replace(self, lower=shift + scale * self.lower, upper=shift + scale * self.upper)
 
     def contains(self, y: Array) -> Array:
         """Whether every observed sensor lies in its interval."""
@@ -163,7 +185,51 @@ class IntervalBox(Sizes):
         return self.log_volume
 
     def __getitem__(self, index: Any) -> IntervalBox:
-        return IntervalBox(self.lower[index], self.upper[index], self.closed)
+        return replace(self, lower=self.lower[index], upper=self.upper[index])
+
+
+@dataclass(frozen=True)
+class ScaledSet(Sizes):
+    """An own set scaled about its centre by a factor (...); half-widths and N-th root of the volume scale with it."""
+
+    own: Any
+    factor: Any
+
+    @property
+    def center(self) -> Array:  # type: ignore[override]
+        """That of the own set."""
+        return self.own.center
+
+    @property
+    def radius(self) -> Array:
+        """The factor."""
+        return np.asarray(self.factor)[()]
+
+    @cached_property
+    def half_width(self) -> Array:  # type: ignore[override]
+        """The own ones times the factor."""
+        return np.maximum(self.factor, 0.0)[..., None] * self.own.half_width
+
+    def score(self, y: Array) -> Array:
+        """The least factor that holds the reading (...); NaN where nothing is observed."""
+        return self.own.growth(y)
+
+    def contains(self, y: Array) -> Array:
+        """Whether the reading lies inside, that is score <= factor."""
+        return self.score(y) <= self.factor
+
+    def contributions(self, y: Array) -> Array:
+        """Those of the own set."""
+        return self.own.contributions(y)
+
+    @property
+    def log_volume(self) -> Array:
+        """That of the own set, filled, + log factor."""
+        with np.errstate(divide="ignore"):
+            return self.own.log_volume_filled + np.log(np.maximum(self.factor, 0.0))
+
+    def __getitem__(self, index: Any) -> ScaledSet:
+        return ScaledSet(self.own[index], self.factor if np.ndim(self.factor) == 0 else self.factor[index])
 
 
 def _at(radius: Any, index: Any) -> Any:

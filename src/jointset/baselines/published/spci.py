@@ -11,17 +11,18 @@ Reference: Xu and Xie, "Sequential predictive conformal inference for time serie
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jointset.baselines.published.forest import ForestSettings, ForestState, forest_intervals
 from jointset.baselines.published.multidim import DEPTH, REFIT, TREES
-from jointset.baselines.published.rows import PublishedRow
+from jointset.baselines.published.rows import published
 from jointset.baselines.published.shapes import IntervalBox
 from jointset.baselines.published.windows import sliding_intervals
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
+from jointset.predictor import JointPredictor
 from jointset.storage import storable
 
 WINDOWS = {"forest": 10, "empirical": 100}
@@ -91,28 +92,24 @@ class SPCIRule:
         return IntervalBox(mean + parameters[0], mean + parameters[1])
 
 
-class SPCI(PublishedRow):
+def SPCI(
+    variant: str = "forest",
+    *,
+    alpha: float = 0.1,
+    window: int | None = None,
+    refit: int = REFIT,
+    bonferroni: bool = False,
+    seed: int = 0,
+    backbone: Any = None,
+    wrap: Any = None,
+    warmup: int = 50,
+    standardize: bool = True,
+) -> JointPredictor:
     """SPCI (Xu and Xie), a sensor at a time: `variant` is "forest" (the authors') or "empirical".
 
-    >>> SPCI(bonferroni=True).rule.lags
+    >>> SPCI(bonferroni=True).filter.rule.lags
     10
     """
-
-    method: ClassVar[str] = "spci"
-    plain: ClassVar[str] = "forest"
-
-    def __init__(
-        self,
-        variant: str = "forest",
-        *,
-        alpha: float = 0.1,
-        window: int | None = None,
-        refit: int = REFIT,
-        bonferroni: bool = False,
-        seed: int = 0,
-        backbone: Any = None,
-        warmup: int = 50,
-        standardize: bool = True,
-    ) -> None:
-        rule = SPCIRule(variant, alpha, window, refit, bonferroni, seed)
-        super().__init__(rule, backbone, warmup=warmup, standardize=standardize)
+    rule = SPCIRule(variant, alpha, window, refit, bonferroni, seed)
+    name = "spci" if variant == "forest" else f"spci-{variant}"
+    return published(rule, name, backbone, wrap=wrap, warmup=warmup, standardize=standardize)
