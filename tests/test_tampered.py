@@ -30,7 +30,8 @@ def made(method: str) -> Any:
     learned = method.partition("+")[0] in ("gnf", "gnf-node", "diag-gru", "gcn-rank0")
     predictor: Any = predictor_for(method, training={"steps": 2, "seed": 0} if learned else None)
     if method == "hopcpt":
-        predictor.rule = dataclasses.replace(predictor.rule, updates=2)
+        rule = dataclasses.replace(predictor.filter.rule, updates=2)
+        predictor.filter = dataclasses.replace(predictor.filter, rule=rule)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return predictor.fit(PANEL[:500]).calibrate(PANEL[500:])
@@ -183,13 +184,12 @@ CASES: dict[str, dict[str, tuple[Change, str]]] = {
         "weights of another cell": (put("filter", "weights", value=3), "does not work"),
     },
     "copula": {
-        "rule of another kind": (put("rule", value=part("Split", alpha=0.1)), "part 'filter' is missing|rule"),
-        "state missing": (lambda parts, _: parts.pop("state"), "part 'state' is missing"),
-        "radius negative": (array("state.radius", lambda a: -a), "negative"),
-        "radius NaN": (array("state.radius", hole(np.nan)), "not finite|NaN"),
-        "history gone": (array("history", lambda a: a[:0]), "history"),
+        "rule of another kind": (put("filter", "rule", value=part("Split", alpha=0.1)), "rule|does not work"),
+        "state missing": (lambda parts, _: parts.pop("filter_state"), "part 'filter_state' is missing"),
+        "radius negative": (array("filter_state.ahead.0", lambda a: -a), "negative"),
+        "radius NaN": (array("filter_state.ahead.0", hole(np.nan)), "not finite|NaN"),
+        "history gone": (array("filter_state.history", lambda a: a[:0]), "history"),
         "scale NaN": (array("scale", hole(np.nan)), "scale"),
-        "count as text": (put("n_calibration", value="9"), "n_calibration"),
     },
 }
 

@@ -212,7 +212,7 @@ def fit(
         standardize=not raw,
         training=training if recipe is None else training | {"recipe": recipe},
     )
-    learned = isinstance(getattr(predictor, "filter", None), GNF)
+    learned = isinstance(predictor.filter, GNF)
     flags = {
         "--recipe": recipe,
         "--steps": steps,
@@ -308,7 +308,7 @@ def predict(
         output_file(out, TABLES)
     options: dict[str, Any] = {"layout": layout, "time_column": time_column, "directed": True, "notice": note}
     data = Panel.read(panel, sensors=predictor.sensors, fleet=fleet, **options)
-    if hasattr(predictor, "repeats") and predictor.repeats(data):
+    if predictor.repeats(data):
         note("these rows begin before the last row the model has seen: coverage on known rows flatters")
     with phases(len(data)) as started:
         run = predictor.run(data, regions=False, progress=lambda rows: started("predicting", rows))

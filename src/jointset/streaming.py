@@ -58,10 +58,10 @@ class Stream:
         self.predictor, self.trust, self.top, self.notice = predictor, trust, top, notice
         self.limits = limits
         self.rows = self.scored = self.inside = self.bad = 0
-        usual = getattr(predictor, "usual", None) or unknown_usual(len(predictor.sensors))
+        usual = predictor.usual or unknown_usual(len(predictor.sensors))
         self.usual = expecting_nothing(usual, np.array([fleet.called(name) is None for name in predictor.sensors]))
         self.health = start_health(len(predictor.sensors))
-        self.clock = RowClock(self.usual.cadence, getattr(predictor, "last_time", None))
+        self.clock = RowClock(self.usual.cadence, predictor.last_time)
         self.events: Counter[str] = Counter()  # what was unusual, by kind
 
     def answers(self, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -98,9 +98,9 @@ class Stream:
 
     def _expecting(self, seconds: int | None) -> JointPredictor:
         """The predictor, told when the row is where it follows the clock."""
-        if seconds is None or not getattr(self.predictor, "follows_clock", False):
+        if seconds is None or not self.predictor.follows_clock:
             return self.predictor
-        told: Any = self.predictor.copy()
+        told = self.predictor.copy()
         told.expect(seconds)
         return told
 
@@ -109,7 +109,7 @@ class Stream:
         self.predictor = after
         for event in self.clock.tick(seconds, reading.values, reading.time, self.rows):
             self._tell(event)
-        if seconds is not None and hasattr(after, "last_time"):
+        if seconds is not None:
             after.last_time = seconds
         before, self.health = self.health, observe(self.health, reading.values)
         if self.health.empty:

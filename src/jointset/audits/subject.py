@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jointset.baselines.published.rows import PublishedFilter
 from jointset.baselines.root_score import RootMahalanobis
 from jointset.calibration.quantiles import score_quantile
 from jointset.contracts import Array
@@ -66,8 +67,8 @@ class Subject:
     @property
     def filter(self) -> Any:
         """The frozen filter, refused where there is none."""
-        found = getattr(self.predictor, "filter", None)
-        if found is None:
+        found = self.predictor.filter
+        if isinstance(found, PublishedFilter):
             raise Skip("the method is no filter with a predictive law")
         return found
 
@@ -199,7 +200,7 @@ class Subject:
     def _laws(self) -> Iterator[Any]:
         filter_, state = self.filter, self.start
         size = max(1, BLOCK // self.n**2)
-        times = self.panel.timestamps if hasattr(getattr(filter_, "shape", None), "at") else None
+        times = self.panel.timestamps if self.predictor.follows_clock else None
         for first in range(0, len(self.values), size):
             rows = slice(first, first + size)
             clock = () if times is None else (times[rows],)
@@ -212,21 +213,19 @@ def subject_of_cell(predictor: Any, cell: Cell, method: str, **options: Any) -> 
     calibration, test = cell.blocks["calibration"], cell.blocks["test"]
     panel = cell.panel[calibration.start : test.stop]
     steps = calibration.stop - calibration.start
-    start = predictor.filter.start() if hasattr(predictor, "filter") else None
+    start = None if isinstance(predictor.filter, PublishedFilter) else predictor.filter.start()
     return _checked(Subject(predictor, panel, start, steps, cell, method, **options))
 
 
 def subject_of_model(predictor: Any, panel: Panel, **options: Any) -> Subject:
     """A calibrated predictor audited on later readings."""
-    require(
-        getattr(predictor, "calibration_state", None) is not None or not hasattr(predictor, "filter"),
-        "the predictor is not calibrated: call calibrate(panel) first",
-    )
+    calibrated = predictor.calibration_state is not None
+    require(calibrated, "the predictor is not calibrated: call calibrate(panel) first")
     if tuple(panel.sensors) != tuple(predictor.sensors):
         raise InputError(
             "the readings have other sensors, or another order, than the model: panel.select(predictor.sensors)"
         )
-    return _checked(Subject(predictor, panel, getattr(predictor, "filter_state", None), **options))
+    return _checked(Subject(predictor, panel, predictor.filter_state, **options))
 
 
 def _checked(subject: Subject) -> Subject:

@@ -87,7 +87,7 @@ def _audit_model(
         output_file(html, (".html",))
     predictor = load_predictor(model)
     data = Panel.read(panel, directed=True, sensors=predictor.sensors, notice=note, **reading)
-    if hasattr(predictor, "repeats") and predictor.repeats(data):
+    if predictor.repeats(data):
         note("these rows begin before the last row the model has seen: audits on known rows flatter")
     silent = [name for name, seen in zip(data.sensors, data.mask.T, strict=True) if not seen.any()]
     if silent:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.baselines.published.rows import PublishedState, Rule, published
+from jointset.baselines.published.rows import PublishedState, published
 from jointset.contracts import Array
 from jointset.folders import Stored
 from jointset.predictor import JointPredictor
@@ -15,7 +15,7 @@ from jointset.sensor_health import Usual
 from jointset.storage import storable
 
 STORED: dict[str, Any] = {
-    "rule": Rule,
+    "rule": Any,
     "backbone": Any,
     "warmup": int,
     "standardize": bool,
@@ -51,8 +51,6 @@ class WrappedRule:
     own: Any
     wrap: Any
     share: float = 0.5
-
-    alpha = needed = start = radii = shape = None  # of a `Rule`, which it was
 
 
 def from_older(stored: Stored) -> JointPredictor:
