@@ -167,6 +167,18 @@ def test_a_shape_from_the_calibration_rows_is_marked_and_one_from_others_told_ap
     assert marks == {"spectral": "under reused", "spectral (shape from validation)": ""}
 
 
+def test_simulated_networks_stand_side_by_side_by_size(folder):
+    for n, joint in ((30, 0.85), (240, 0.01)):
+        given = {"cell": f"grssf-a-{n}", "n": n}
+        write_rows(folder, f"g{n}", seeded("static", [n / 2.0], [joint], note="reused", **given))
+        write_rows(folder, f"f{n}", seeded("static", [n / 1.5], [0.9], pilot="validation", **given))
+    table = table_of(folder, "grssf-scale-text")
+    assert [row[0] for row in table.rows] == ["static", "static (shape from validation)"]
+    assert cells(table, "static")["grssf-a-240", "joint"].value == 0.01
+    assert cells(table, "static (shape from validation)")["grssf-a-240", "width"].rank == ""  # alone at target
+    assert any(note == "† reused: static on grssf-a-30, static on grssf-a-240." for note in table.notes)
+
+
 def test_whole_graphs_are_found_under_either_name(folder):
     write_rows(folder, "full", seeded("static", [11.0], [0.9], cell="metr-la", n=207))
     assert cells(table_of(folder, "scale-text"), "static")["metr-la-207", "width"].value == 11.0

@@ -94,6 +94,14 @@ GRIDS = (
         notes=(SHAPES,),
     ),
     Grid(
+        "grssf-scale",
+        "Simulated networks (GRSSF A) from 30 to 240 sensors",
+        _methods("static", "factor", "group", "spectral", "kalman"),
+        _cells(*(f"grssf-a-{n}" for n in (30, 60, 120, 240))),
+        SHARP,
+        notes=("With m = 751 calibration scores; `bench --pilot validation` adds rows with fresh shapes.", SHAPES),
+    ),
+    Grid(
         "crossover",
         "Backbones on the full PEMS-BAY graph (325 sensors)",
         tuple(At(method=name, cell=PEMS_FULL) for name in LEADERS),
