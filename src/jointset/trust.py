@@ -35,8 +35,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.audits.dependence import LAGS, IntegratedTime, integrated_time
 from jointset.contracts import Array
+from jointset.integrated_time import LAGS, IntegratedTime, integrated_time
 from jointset.storage import storable
 
 CONFIDENT = 1.645  # standard errors either side of the band: confidence 90 %

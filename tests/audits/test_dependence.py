@@ -5,14 +5,9 @@ import pytest
 from scipy.signal import lfilter
 from scipy.stats import multivariate_normal, norm
 
-from jointset.audits.dependence import (
-    autocovariance,
-    effective_size,
-    effective_sizes,
-    indicator_dependence,
-    integrated_time,
-)
+from jointset.audits.dependence import effective_size, effective_sizes, indicator_dependence
 from jointset.errors import InputError
+from jointset.integrated_time import autocovariance, integrated_time
 
 
 def autoregression(phi, m, seed):

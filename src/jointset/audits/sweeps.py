@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jointset.audits.dependence import LAGS, integrated_time
 from jointset.calibration.quantiles import minimum_scores, score_quantile
 from jointset.calibration.split import Split
 from jointset.contracts import Array
 from jointset.errors import require
+from jointset.integrated_time import LAGS, integrated_time
 from jointset.panel import Panel
 from jointset.predictor import Run
 from jointset.scores import Mahalanobis

@@ -17,7 +17,6 @@ from jointset.audits.theory_coverage import (
     log_volume_bound,
     log_volume_gap,
     plug_in_bound,
-    plug_in_coverage,
     quantile_concentration,
     ridge_stability,
     warm_start_bias,
@@ -32,6 +31,7 @@ from jointset.audits.theory_jacobian import (
 )
 from jointset.audits.theory_linear import RmsIdentity, no_go_prefactor, rho_m0, rho_tr, rms_identity
 from jointset.filters.riccati import SteadyState, rho_snr, sigma_1, steady_state
+from jointset.reuse import plug_in_coverage
 
 __all__ = [
     "JacobianConstants",

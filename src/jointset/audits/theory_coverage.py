@@ -146,24 +146,6 @@ def plug_in_bound(m: int, stability: float, density: float, failure: float = 0.0
     return 1.0 / (m + 1) + failure + 2.0 * density * stability
 
 
-def plug_in_coverage(n: int, m: int, alpha: float = 0.1) -> float:
-    """Coverage of an ellipsoid in n directions whose covariance is that of the very m residuals that calibrate it.
-
-    Exact in the limit of large m for independent Gaussian residuals: scores of rows that made the covariance are
-    (m - 1) Beta(n / 2, (m - n) / 2), that of a new row is (m - 1) X / (1 - X) with X ~ Beta(n / 2, (m - n + 1) / 2).
-
-    >>> [round(plug_in_coverage(n, 751), 3) for n in (1, 30, 60, 120, 240)]
-    [0.9, 0.856, 0.764, 0.43, 0.005]
-    """
-    from scipy.special import betainc, betaincinv  # here, so that importing jointset stays fast
-
-    require_alpha(alpha)
-    if n >= m:
-        return 0.0
-    top = float(betaincinv(n / 2, (m - n) / 2, 1.0 - alpha))
-    return float(betainc(n / 2, (m - n + 1) / 2, top / (1.0 + top)))
-
-
 def ridge_stability(largest: float, ridge: float, m: int) -> float:
     """Ridge empirical covariance: a replaced row moves a score by at most epsilon_m = 2 B^4 / (lambda^2 m).
 
