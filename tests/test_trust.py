@@ -297,12 +297,11 @@ def test_a_conservative_component_set_says_so():
     assert trust.band[0] - 0.03 <= joint <= trust.band[1] + 0.03
 
 
-def test_a_predictor_that_is_not_calibrated_and_published_methods_answer_in_one_line():
+def test_a_predictor_that_is_not_calibrated_answers_in_one_line():
     panel = generate_grssf("A", n=8, length=600).panel
-    with pytest.raises(InputError, match="not calibrated"):
-        JointPredictor(GraphLGSSM()).fit(panel).trust()
-    with pytest.raises(InputError, match="no calibration scores"):
-        predictor_for("copula").trust()
+    for name in ("kalman", "copula"):
+        with pytest.raises(InputError, match="not calibrated"):
+            predictor_for(name).fit(panel).trust()
 
 
 def test_a_watch_is_stored_with_the_fields_it_always_had():
