@@ -24,6 +24,8 @@ from jointset.scores import BlockMaximum, Mahalanobis, MaxStudentised
 
 __version__ = "0.1.0"
 
+load = JointPredictor.load  # a saved model of any method
+
 __all__ = [
     "ACI",
     "GNF",
@@ -49,4 +51,5 @@ __all__ = [
     "Split",
     "StaticFilter",
     "generate_grssf",
+    "load",
 ]

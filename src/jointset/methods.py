@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from jointset.baselines.rows import ROWS, Name, parse, row
@@ -125,12 +124,7 @@ def require_own_shape(name: Name) -> None:
     require(name.geometry in (None, own), f"{name.method} has a shape of its own, {own}: leave the geometry out")
 
 
-def load_predictor(path: str | Path) -> JointPredictor:
-    """A saved predictor of any method; it goes on exactly where it was saved."""
-    import jointset.backbones
-    import jointset.baselines.published.older  # noqa: F401  a saved row may hold parts of these
-
-    return JointPredictor.load(path)
+load_predictor = JointPredictor.load  # also `jointset.load`
 
 
 def three_blocks(panel: Panel, train: float = 0.7, test: float = 0.1) -> tuple[Panel, Panel, Panel]:

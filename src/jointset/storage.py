@@ -2,13 +2,15 @@
 
 A storable class is a frozen dataclass or a NamedTuple whose fields are numbers, strings, None, arrays, tuples or
 other storable values. `pack` splits such a value into a JSON tree and named arrays; `unpack` rebuilds it. Only classes
-registered with `storable` can come out of a file, and every field is held to its annotation.
+of the table in `jointset.parts` and those that other packages registered with `storable` can come out of a file, and
+every field is held to its annotation.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -16,10 +18,12 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import numpy as np
 
 from jointset.errors import InputError, require
+from jointset.parts import PARTS, STORED_AS, plugins
 
 T = TypeVar("T", bound=type)
-_CLASSES: dict[str, type] = {}
-_NOT_FINITE: dict[str, tuple[str, ...]] = {}  # class -> fields that may hold NaN or infinities
+_NAMES: dict[type, str] = {}  # stored name of every class that was marked
+_OTHERS: dict[str, type] = {}  # classes of other packages
+_NOT_FINITE: dict[type, tuple[str, ...]] = {}  # fields that may hold NaN or infinities
 WORDS = {
     int: "a whole number",
     float: "a number",
@@ -31,16 +35,20 @@ WORDS = {
 
 
 def storable(cls: T) -> T:
-    """Register a class so that its values can be saved and loaded (decorator)."""
-    _CLASSES[cls.__name__] = cls
+    """Mark a class whose values can be saved and loaded (decorator); one of another package is stored by its name."""
+    name = STORED_AS.get((cls.__module__, cls.__name__), cls.__name__)
+    if PARTS.get(name) != (cls.__module__, cls.__name__):
+        require(name not in PARTS, f"{name!r} is the name of a part of jointset: give the class another name")
+        _OTHERS[name] = cls
+    _NAMES[cls] = name
     return cls
 
 
 def storable_not_finite(*fields: str) -> Callable[[T], T]:
-    """Register a class some of whose fields may hold NaN (a gap) or infinities (no bound) in a sound model."""
+    """Mark a class some of whose fields may hold NaN (a gap) or infinities (no bound) in a sound model."""
 
     def register(cls: T) -> T:
-        _NOT_FINITE[cls.__name__] = fields
+        _NOT_FINITE[cls] = fields
         return storable(cls)
 
     return register
@@ -57,10 +65,10 @@ def pack(value: Any, arrays: dict[str, np.ndarray], name: str = "value") -> Any:
         return value
     if isinstance(value, float):  # JSON has no inf or nan
         return value if np.isfinite(value) else {"float": repr(value)}
-    kind = type(value).__name__
-    if kind in _CLASSES:
-        fields = {key: getattr(value, key) for key in _fields(_CLASSES[kind])}
-        return {"class": kind, "fields": {k: pack(v, arrays, f"{name}.{k}") for k, v in fields.items()}}
+    cls: Any = type(value)
+    if cls in _NAMES:
+        fields = {key: getattr(value, key) for key in _fields(cls)}
+        return {"class": _NAMES[cls], "fields": {k: pack(v, arrays, f"{name}.{k}") for k, v in fields.items()}}
     if isinstance(value, (tuple, list)):
         return [pack(v, arrays, f"{name}.{i}") for i, v in enumerate(value)]
     raise TypeError(f"cannot store a {type(value).__name__} at {name}")
@@ -89,10 +97,11 @@ def _value(tree: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
 
 
 def _object(tree: dict[str, Any], arrays: dict[str, np.ndarray], name: str) -> Any:
-    """A value of a registered class."""
-    cls = _CLASSES.get(str(tree.get("class")))
+    """A value of a storable class."""
+    cls = stored_class(str(tree.get("class")))
     if cls is None:
-        raise InputError(f"{name}: unknown part {str(tree.get('class'))[:40]!r}, perhaps of a newer jointset")
+        what = f"unknown part {str(tree.get('class'))[:40]!r}"
+        raise InputError(f"{name}: {what}, perhaps of a newer jointset or of a package that is not installed")
     given, known = tree.get("fields"), _fields(cls)
     if not isinstance(given, dict):
         raise InputError(f"{name}: a {cls.__name__} without fields")
@@ -105,6 +114,16 @@ def _object(tree: dict[str, Any], arrays: dict[str, np.ndarray], name: str) -> A
         return cls(**values)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
+
+
+def stored_class(name: str) -> Any:
+    """The class that is stored under a name, imported where it has to be; None where nothing has that name."""
+    if name in PARTS:
+        module, cls = PARTS[name]
+        return getattr(importlib.import_module(module), cls)
+    if name not in _OTHERS:
+        plugins()  # their modules mark classes
+    return _OTHERS.get(name)
 
 
 @functools.cache
@@ -166,9 +185,9 @@ def numbers_in(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
         yield name, value
         return
-    cls = type(value).__name__
-    if cls in _CLASSES:
-        known = [key for key in _fields(_CLASSES[cls]) if key not in _NOT_FINITE.get(cls, ())]
+    cls: Any = type(value)
+    if cls in _NAMES:
+        known = [key for key in _fields(cls) if key not in _NOT_FINITE.get(cls, ())]
         inner = [(key, getattr(value, key)) for key in known]
     else:
         inner = [(str(i), item) for i, item in enumerate(value)] if isinstance(value, (tuple, list)) else []

@@ -43,9 +43,9 @@ class ResidualState(NamedTuple):
 
 def gpvar() -> Any:
     """The default mean: the graph polynomial autoregression."""
-    from jointset.backbones.gpvar import GPVARBackbone  # here: it is built on this package
+    from jointset.backbones.gpvar import GPVAR
 
-    return GPVARBackbone()
+    return GPVAR()
 
 
 @storable

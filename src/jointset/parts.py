@@ -1,0 +1,77 @@
+"""The parts of model folders: the names they are stored under, and where each class is.
+
+A name in a folder never changes, whatever becomes of the class; only what stands here can be read from a folder, and
+its module is imported when a folder names it. Classes of other packages join with `jointset.storage.storable`; the
+modules behind their entry points `jointset.methods` are imported when a folder holds a part unknown here.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+PLUGINS = "jointset.methods"  # group of the entry points of other packages
+MODULES = {
+    "backbones.gpvar": "GPVAR GPVARBackbone",
+    "backbones.gru": "GRUBackbone GRUWeights",
+    "backbones.stgnn": "STGNNBackbone STGNNWeights",
+    "backbones.swap": "SwappedMean SwappedState",
+    "backbones.transformer": "TransformerBackbone TransformerWeights",
+    "baselines.components": "ComponentScore FactorBox GroupMaximum OrthogonalBlocks SingleScore",
+    "baselines.conditional": "Clock Local TimeOfDay",
+    "baselines.cost_agaci": "CostAgACI CostState",
+    "baselines.published.copula": "CopulaRule CopulaState",
+    "baselines.published.forest": "Forest ForestState",
+    "baselines.published.hopcpt": "HopCPTRule HopCPTState",
+    "baselines.published.hopfield": "Attention",
+    "baselines.published.multidim": "MultiDimRule MultiDimState Past",
+    "baselines.published.network": "Network NetworkState",
+    "baselines.published.older": "WrappedRule WrappedState",
+    "baselines.published.rows": "OwnScore PublishedFilter PublishedState",
+    "baselines.published.spci": "SPCIRule SPCIState",
+    "baselines.residual_filter": "ResidualFilter ResidualState",
+    "baselines.root_score": "RootMahalanobis",
+    "baselines.shapes": "Constant EWMA Rolling RollingState UpdatedState",
+    "baselines.splits": "ResidualSplit",
+    "baselines.static": "StaticFilter",
+    "calibration.aci": "ACI ACIState",
+    "calibration.agaci": "AgACI AgACIState",
+    "calibration.boa": "BOAState",
+    "calibration.dtaci": "DtACI DtACIState",
+    "calibration.fixed": "Fixed",
+    "calibration.pid": "PID PIDState",
+    "calibration.pool": "ScorePool",
+    "calibration.shared_level": "SharedLevel SharedState",
+    "calibration.split": "Split SplitState",
+    "calibration.theta": "ThetaState",
+    "datasets.preprocess": "Preprocess",
+    "filters.cells": "NodeWeights PooledWeights VectorWeights",
+    "filters.gnf": "GNF GNFState",
+    "filters.kalman": "GraphLGSSM KalmanState",
+    "filters.recipes": "Recipe",
+    "partial": "GapScale",
+    "reuse": "Reuse",
+    "scores": "BlockMaximum Mahalanobis MaxStudentised",
+    "sensor_health": "Usual",
+    "trust": "Reference Watch",
+}
+TODAY = {"GPVAR": "GraphRegression", "GPVARBackbone": "GPVAR"}  # stored name, and the class that has another one by now
+PARTS = {
+    name: (f"jointset.{module}", TODAY.get(name, name)) for module, names in MODULES.items() for name in names.split()
+}
+STORED_AS = {place: name for name, place in PARTS.items()}
+
+
+@functools.cache
+def plugins() -> dict[str, Any]:
+    """What other packages offer under the entry points `jointset.methods`, by name; one that fails is told and left."""
+    from importlib.metadata import entry_points  # slow to import, and few need it
+
+    found = {}
+    for entry in entry_points(group=PLUGINS):
+        try:
+            found[entry.name] = entry.load()
+        except Exception as error:  # whatever the other package does
+            warnings.warn(f"the method {entry.name!r} ({entry.value}) cannot be loaded: {error}", stacklevel=2)
+    return found

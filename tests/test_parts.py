@@ -1,0 +1,91 @@
+"""The table of stored parts: complete, true, and enough to open every model in a process that made none."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import pkgutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jointset
+from jointset import GPVAR, InputError, JointPredictor, StaticFilter, generate_grssf
+from jointset.bench.plan import LEARNED
+from jointset.methods import METHODS, load_predictor, predictor_for
+from jointset.parts import PARTS
+from jointset.storage import _NAMES, pack, storable, stored_class
+
+PANEL = generate_grssf("A", n=8, seed=3, length=700).panel
+WRAPPED = ("kalman:box+pid", "factor+aci", "ewma:box+agaci", "group+dtaci", "copula+aci")
+CODE = """
+import json, sys, jointset
+from jointset import JointPredictor
+found = {}
+for i, path in enumerate(sys.argv[1:]):
+    opened = (jointset.load if i % 2 else JointPredictor.load)(path)
+    found[path] = [end.tolist() for end in opened.predict().bounds]
+print(json.dumps(found))
+"""
+
+
+def test_the_table_holds_every_storable_class_and_no_other() -> None:
+    for module in pkgutil.walk_packages(jointset.__path__, "jointset."):
+        if not module.name.endswith((".__main__", ".kernels")):  # kernels need triton
+            importlib.import_module(module.name)
+    marked = {name: cls for cls, name in _NAMES.items() if cls.__module__.startswith("jointset.")}
+    assert {name: (cls.__module__, cls.__name__) for name, cls in marked.items()} == PARTS
+    assert all(stored_class(name) is cls for name, cls in marked.items())
+
+
+def made(method: str) -> JointPredictor:
+    """A predictor of any method, trained as little as possible."""
+    learned = method in LEARNED
+    predictor: Any = predictor_for(method, training={"steps": 2, "seed": 0} if learned else None)
+    if method == "hopcpt":
+        rule = dataclasses.replace(predictor.filter.rule, updates=2)
+        predictor.filter = dataclasses.replace(predictor.filter, rule=rule)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return predictor.fit(PANEL[:350]).calibrate(PANEL[350:690])
+
+
+@pytest.mark.slow
+def test_every_method_goes_on_in_a_fresh_process(tmp_path: Path) -> None:
+    expected = {}
+    for method in (*METHODS, *WRAPPED):
+        predictor, folder = made(method), tmp_path / method.replace(":", "-")
+        predictor.run(PANEL[690:], regions=False)
+        predictor.save(folder)
+        expected[str(folder)] = [end.tolist() for end in predictor.predict().bounds]
+    done = subprocess.run([sys.executable, "-c", CODE, *expected], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == expected  # bit for bit: JSON keeps every digit of a float
+
+
+def test_a_class_of_another_package_may_not_take_a_name_of_ours() -> None:
+    with pytest.raises(InputError, match="'ACI' is the name of a part of jointset"):
+        storable(type("ACI", (), {}))
+
+
+def test_only_a_marked_class_is_stored_whatever_its_name() -> None:
+    with pytest.raises(TypeError, match="cannot store a Split"):
+        pack(type("Split", (), {})(), {})
+
+
+def test_a_row_around_the_exported_backbone_is_the_usual_row(tmp_path: Path) -> None:
+    usual, given = (
+        JointPredictor(one).fit(PANEL[:350]).calibrate(PANEL[350:])
+        for one in (StaticFilter(), StaticFilter(backbone=GPVAR()))
+    )
+    np.testing.assert_array_equal(usual.predict().bounds, given.predict().bounds)
+    given.save(tmp_path)
+    parts = json.loads((tmp_path / "model.json").read_text())["parts"]
+    backbone = parts["filter"]["fields"]["backbone"]
+    assert backbone["class"] == "GPVARBackbone" and backbone["fields"]["model"]["class"] == "GPVAR"  # as ever
+    np.testing.assert_array_equal(load_predictor(tmp_path).predict().bounds, usual.predict().bounds)
