@@ -16,7 +16,15 @@ from jointset.cli import app
 from jointset.datasets import generate_grssf
 from jointset.predictor import Run
 from jointset.report.demo import METHODS, TRACKS, compare
-from jointset.report.figures import coverage_figure, pair_figure, rolling_share, score_figure, size_figure
+from jointset.report.figures import (
+    coverage_figure,
+    looks,
+    overview_figure,
+    pair_figure,
+    rolling_share,
+    score_figure,
+    size_figure,
+)
 from jointset.report.geometry import most_correlated, section, shadow, telling_steps
 from jointset.report.page import png, write_report
 
@@ -184,3 +192,21 @@ def test_drawing_leaves_the_settings_of_matplotlib_alone(runs: dict[str, Run]) -
     before = dict(matplotlib.rcParams)
     png(coverage_figure(runs, 0.1))
     assert dict(matplotlib.rcParams) == before
+
+
+def test_no_two_methods_look_alike() -> None:
+    several = [[*METHODS], [*METHODS, "ewma", "spci", "gnf-node"], [f"method {k}" for k in range(12)]]
+    for names in several:
+        given = looks(names)
+        for part in ("color", "marker"):
+            assert len({given[name][part] for name in names}) == len(names), (part, names)
+
+
+def test_the_legend_of_the_overview_is_beside_the_scores(runs: dict[str, Run]) -> None:
+    figure = overview_figure(runs["kalman"], 0.1)
+    figure.canvas.draw()
+    (ax,) = figure.subfigs[0].axes
+    legend, frame = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert not legend.overlaps(frame)
+    assert legend.y0 >= 0 and legend.x1 <= figure.bbox.x1
+    assert not legend.overlaps(ax.xaxis.get_label().get_window_extent())

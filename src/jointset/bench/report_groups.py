@@ -150,14 +150,18 @@ def labels(groups: Sequence[Group]) -> tuple[str, ...]:
 
 
 def short_names(cells: Iterable[str]) -> dict[str, str]:
-    """Cells by a name fit for a title: `file:PATH` without its folders, unless two files share the name.
+    """Cells by a name fit for a title: `file:PATH?options` without its folders, unless two files share the name.
 
-    >>> short_names(["metr-la-20", "file:/data/a.csv"])
-    {'metr-la-20': 'metr-la-20', 'file:/data/a.csv': 'a.csv'}
+    >>> short_names(["metr-la-20", "file:/data/a.csv?graph=/data/edges.csv"])
+    {'metr-la-20': 'metr-la-20', 'file:/data/a.csv?graph=/data/edges.csv': 'a.csv'}
     """
-    found = {cell: PurePath(cell[5:]).name or cell if cell.startswith("file:") else cell for cell in cells}
+    found = {cell: _file_name(cell) or cell if cell.startswith("file:") else cell for cell in cells}
     names = list(found.values())
     return {cell: name if names.count(name) == 1 else cell for cell, name in found.items()}
+
+
+def _file_name(cell: str) -> str:
+    return PurePath(cell.removeprefix("file:").partition("?")[0]).name
 
 
 def reference(panel: Panel, group: Group) -> Group | None:

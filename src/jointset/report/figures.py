@@ -33,18 +33,32 @@ STYLE: Any = {
 }
 DOT, MISS, INK = "#9fb3c4", "#b2182b", "#222222"
 LOOKS: dict[str, dict[str, Any]] = {
+    "gnf": {"color": "#1b7a3e", "linestyle": (0, (5, 1, 1, 1, 1, 1)), "marker": "v"},
     "kalman": {"color": "#0b3c6f", "linestyle": "-", "marker": "o"},
     "kalman-tuned": {"color": "#5aa2d8", "linestyle": "--", "marker": "s"},
     "static": {"color": "#d9780f", "linestyle": "-.", "marker": "^"},
     "kalman+aci": {"color": "#6b6b6b", "linestyle": ":", "marker": "D"},
 }
+SPARE: list[dict[str, Any]] = [
+    {"color": color, "linestyle": line, "marker": marker}
+    for color, line, marker in (
+        ("#8c2d79", "-", "P"),
+        ("#00857d", "--", "X"),
+        ("#a04000", ":", "*"),
+        ("#4b4bc8", "-.", "<"),
+        ("#7a6a00", "-", ">"),
+        ("#c2447a", "--", "p"),
+        ("#1f1f1f", "-.", "h"),
+    )
+]
 SIZES = (("width", "width", True), ("log_volume", "log-volume per sensor", False))  # widths compare as ratios
 DPI = 130
 
 
 def looks(names: list[str]) -> dict[str, dict[str, Any]]:
-    """Line style, marker and colour of every method; those without a look of their own take the next free one."""
-    free = cycle([look for name, look in LOOKS.items() if name not in names] or list(LOOKS.values()))
+    """Line style, marker and colour of every method, no two alike for up to twelve; the known ones have their own."""
+    taken = [LOOKS[name] for name in names if name in LOOKS]
+    free = cycle([look for look in (*LOOKS.values(), *SPARE) if look not in taken] or SPARE)
     return {name: LOOKS[name] if name in LOOKS else next(free) for name in names}
 
 
@@ -232,6 +246,6 @@ def overview_figure(run: Run, alpha: float, steps: int = 8) -> Figure:
         target = f"target {100 * (1 - alpha):g} %"
         ax.set_title(f"All {len(run.sensors)} sensors in one score: {100 * run.joint:.1f} % inside, {target}")
         ax.set_xlabel("step")
-        ax.legend(loc="lower center", ncols=3, columnspacing=1.2, handletextpad=0.4)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3, columnspacing=1.2, handletextpad=0.4)
         draw_cuts(right, run, most_correlated(run), telling_steps(run, steps), columns=4)
         return figure
