@@ -1,4 +1,6 @@
 import gzip
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ from jointset.errors import InputError
 from jointset.graph_files import read_graph
 from jointset.panel import Panel
 from jointset.reading import read_panel
+from jointset.times import live_seconds
 
 NAN = float("nan")
 START = 1_330_560_000  # 2012-03-01T00:00:00Z
@@ -155,7 +158,9 @@ def test_time_column_can_be_named(tmp_path):
         ("a,b\n1,2\n1,oops\n", ["line 3", "'b'", "'oops'"]),
         ("a,b\n" + "1,2\n" * 200 + "1,1_0\n", ["line 202", "'b'", "'1_0'"]),
         ("a,b\n1,0x10\n", ["line 2", "'b'", "'0x10'"]),
-        ("a;b\n1;2\n", ["';'"]),
+        ("a;b\n1,5;2\n1,5;2.5\n", ["line 2", "'a'", "'1,5'"]),
+        ("a;b\n" + "1,5;2\n" * 200 + "1,5;2.5\n", ["line 202", "'b'", "'2.5'"]),
+        ("a;b\n1;2,5,5\n", ["line 2", "'b'", "'2,5,5'"]),
         ("a,b,a\n1,2,3\n", ["duplicated", "'a'"]),
         (",a\n0,1\n1,2\n", ["column 1", "no name"]),
         ("a,b\n1,inf\n", ["infinite", "row 0", "'b'"]),
@@ -166,7 +171,7 @@ def test_time_column_can_be_named(tmp_path):
         ("time,a\n2012-03-01T00:05,1\n2012-03-01T00:05,2\n", ["row 1", "repeats", "2012-03-01T00:05:00Z"]),
         ("time,a\n2012-03-01T00:05,1\n2012-03-01,2\n", ["row 1", "goes back", "2012-03-01T00:00:00Z"]),
         ("time,a\n2012-03-01T00:05,1\n2012-03-01T00:10Z,2\n", ["row 1", "row 0", "offset"]),
-        ("time,a\n01.03.2012 00:05,1\n", ["row 0", "'01.03.2012 00:05'", "ISO 8601"]),
+        ("time,a\n01.03.2012 00:05,1\n", ["row 0", "'01.03.2012 00:05'", "ISO 8601", "--day-first"]),
         ("day,a\n3/1/2012,1\n", ["row 0", "'day'", "'3/1/2012'", "ISO 8601"]),
         ("time,a\n2012-03-01,1\n2012-13-01,1\n", ["row 1", "'2012-13-01'", "ISO 8601"]),
         ("time,a\n2012-03-01,1\n,1\n", ["row 1", "no time"]),
@@ -184,6 +189,72 @@ def test_time_column_can_be_named(tmp_path):
 def test_bad_text_is_refused(tmp_path, text, facts):
     message = refusal(read_panel, write(tmp_path, text))
     assert all(fact in message for fact in ["panel.csv", *facts]), message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        WIDE.replace(",", ";"),
+        WIDE.replace(",", ";").replace("4.5", "4,5"),
+        WIDE.replace(",", "\t"),
+        LONG.replace(",", ";").replace("4.5", "4,5"),
+    ],
+)
+def test_cells_may_be_separated_by_semicolons_or_tabs(tmp_path, text):
+    assert read_panel(write(tmp_path, text)) == PANEL
+
+
+def test_numbers_after_semicolons_have_commas_or_points(tmp_path):
+    many = "a;b\n" + "1;2\n" * 200  # nothing in the first rows tells which
+    assert read_panel(write(tmp_path, many + "1,5;2\n")).values[-1, 0] == 1.5
+    assert read_panel(write(tmp_path, "a;b\n1.5;2\n")).values[-1, 0] == 1.5
+    assert read_panel(write(tmp_path, 'time;"Main St, north"\n0;1,5\n')).sensors == ("Main St, north",)
+
+
+def test_graphs_and_names_may_be_separated_by_semicolons_too(tmp_path):
+    edges = write(tmp_path, "source;target;weight\na;b;0.5\n", "edges.csv")
+    assert read_panel(write(tmp_path, WIDE), graph=edges).adjacency[0, 1] == 0.5
+
+
+@pytest.mark.parametrize(
+    "form", ["{d:02d}/{m:02d}/2012 {h:02d}:{n:02d}", "{d}.{m}.2012 {h}:{n:02d}:00", "{d}-{m}-2012T{h}:{n:02d}"]
+)
+def test_dates_that_begin_with_the_day_are_read_where_asked_for(tmp_path, form):
+    moments = pd.date_range("2012-01-30 23:50", periods=400, freq="5h")
+    times = [form.format(d=t.day, m=t.month, h=t.hour, n=t.minute) for t in moments]
+    path = write(tmp_path, "time,a\n" + "".join(f"{time},{k}\n" for k, time in enumerate(times)))
+    assert "--day-first" in refusal(read_panel, path)
+    panel = read_panel(path, day_first=True)
+    np.testing.assert_array_equal(panel.timestamps, moments.astype("datetime64[s]").astype(int))
+    assert [live_seconds(time, day_first=True) for time in times] == panel.timestamps.tolist()
+
+
+def test_a_day_that_is_none_is_refused(tmp_path):
+    path = write(tmp_path, "time,a\n12/31/2012,1\n")  # the month first
+    assert "'2012-31-12' is not" in refusal(read_panel, path, day_first=True)
+
+
+@pytest.mark.parametrize("kind", ["csv", "gz", "parquet", "npz"])
+def test_pipes_are_read_whatever_they_hold(tmp_path, kind):
+    path = tmp_path / f"readings.{'csv.gz' if kind == 'gz' else kind}"
+    if kind == "gz":
+        path.write_bytes(gzip.compress(WIDE.encode()))
+    elif kind == "parquet":
+        PANEL.to_pandas().to_parquet(path)
+    elif kind == "npz":
+        PANEL.to_npz(path)
+    else:
+        path.write_text(WIDE)
+    code = "from jointset.panel import Panel; print(repr(Panel.read('/dev/stdin')))"
+    for command in (f"cat '{path}' | '{sys.executable}' -c \"{code}\"", f"'{sys.executable}' -c \"{code}\" < '{path}'"):
+        done = subprocess.run(command, shell=True, capture_output=True, text=True)
+        assert done.stdout.strip() == repr(PANEL), done.stderr
+
+
+def test_an_empty_pipe_is_refused():
+    code = "from jointset.panel import Panel; Panel.read('/dev/stdin')"
+    done = subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert "InputError: /dev/stdin is empty" in done.stderr
 
 
 def test_wide_file_is_not_read_as_long(tmp_path):

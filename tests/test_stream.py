@@ -110,6 +110,7 @@ def test_rows_in_every_format_get_the_same_answer() -> None:
             csv_line(LIVE.values[0], "now").replace(",", "\t") + "\r\n",
         ],
         [",".join(turned), ",".join(map(str, turned.values()))],
+        [";".join(turned), ";".join(str(value).replace(".", ",") for value in turned.values())],
         [json.dumps({"time": "now", "values": row})],
         [json.dumps({"time": "now", "values": list(row.values())})],
         [json.dumps(turned)],
@@ -297,6 +298,13 @@ def test_a_model_without_times_learns_the_cadence_of_its_rows() -> None:
     bare = Panel(NETWORK.values, SENSORS)
     told = told_by(at(times), predictor_for("kalman").fit(bare[:400]).calibrate(bare[400:640]))[2]
     assert len(told) == 1 and "where rows come every 1 min" in told[0]
+
+
+def test_dates_that_begin_with_the_day_are_times_where_asked_for() -> None:
+    lines = at(["03/01/1970 05:20", "03/01/1970 05:25", "03/01/1970 06:25"])
+    assert told_by(lines)[0].events["times that could not be read"] == 3
+    live = told_by(lines, day_first=True)[0]
+    assert live.closing() == ["gaps in time: 1", "the longest gap lasted 1 h"]
 
 
 def test_a_sensor_stuck_at_zero_is_named() -> None:

@@ -21,6 +21,7 @@ from jointset.commands.bench import bench_command
 from jointset.commands.data import data_app
 from jointset.commands.methods import methods_command
 from jointset.commands.readings import (
+    DayFirst,
     Drop,
     DropDead,
     Highest,
@@ -36,6 +37,7 @@ from jointset.commands.report import report_command
 from jointset.commands.tables import tables_command
 from jointset.errors import InputError, require, some
 from jointset.terminal import (
+    busy,
     note,
     phases,
     show_json,
@@ -148,8 +150,9 @@ def generate(
     from jointset.writing import output_file, write_edges, write_panel
 
     output_file(out, (".npz", ".csv"))
-    panel = generate_grssf(track, n=n, seed=seed, length=length).panel
-    write_panel(panel, out)
+    with busy("simulating"):
+        panel = generate_grssf(track, n=n, seed=seed, length=length).panel
+        write_panel(panel, out)
     typer.echo(f"{out}: {panel.describe()}")
     if graph is not None:
         write_edges(panel, graph)
@@ -167,6 +170,7 @@ def fit(
     directed: Annotated[bool, typer.Option("--directed", help="Accept a directed graph.")] = False,
     layout: Layout = "auto",
     time_column: TimeColumn = None,
+    day_first: DayFirst = False,
     drop: Drop = None,
     drop_dead: DropDead = False,
     rename: Rename = None,
@@ -225,8 +229,9 @@ def fit(
     fleet = fleet_asked(drop, rename, ignore_unknown)
     with phases(4) as started:
         started("reading")
-        options: dict[str, Any] = {"layout": layout, "time_column": time_column, "fleet": fleet, "notice": note}
-        data = Panel.read(panel, graph=graph, symmetrize=symmetrize, directed=directed, **options)
+        options: dict[str, Any] = {"layout": layout, "time_column": time_column, "day_first": day_first}
+        options |= {"symmetrize": symmetrize, "directed": directed, "fleet": fleet, "notice": note}
+        data = Panel.read(panel, graph=graph, **options)
         if drop_dead:
             data = without_dead(data, three_blocks(data, train_share, test_share)[0], note)
         train, calibrating, test = three_blocks(data, train_share, test_share)
@@ -279,6 +284,7 @@ def predict(
     save: Annotated[bool, typer.Option("--save", help="Save the model as it is after the last row of PANEL.")] = False,
     layout: Layout = "auto",
     time_column: TimeColumn = None,
+    day_first: DayFirst = False,
     drop: Drop = None,
     rename: Rename = None,
     ignore_unknown: IgnoreUnknown = False,
@@ -294,7 +300,9 @@ def predict(
     from jointset.panel import Panel
     from jointset.writing import TABLES, output_file, write_run
 
-    predictor, fleet = load_predictor(model), fleet_asked(drop, rename, ignore_unknown)
+    fleet = fleet_asked(drop, rename, ignore_unknown)
+    with busy("loading the model"):
+        predictor = load_predictor(model)
     limits = limits_asked(lowest, highest)
     if panel is None:
         require(
@@ -306,14 +314,16 @@ def predict(
         return
     if out is not None:
         output_file(out, TABLES)
-    options: dict[str, Any] = {"layout": layout, "time_column": time_column, "directed": True, "notice": note}
-    data = Panel.read(panel, sensors=predictor.sensors, fleet=fleet, **options)
+    options: dict[str, Any] = {"layout": layout, "time_column": time_column, "day_first": day_first, "notice": note}
+    with busy("reading"):
+        data = Panel.read(panel, sensors=predictor.sensors, fleet=fleet, directed=True, **options)
     if predictor.repeats(data):
         note("these rows begin before the last row the model has seen: coverage on known rows flatters")
     with phases(len(data)) as started:
         run = predictor.run(data, regions=False, progress=lambda rows: started("predicting", rows))
     if out is not None:
-        write_run(limits.of(run), out)
+        with busy("writing"):
+            write_run(limits.of(run), out)
     if save:
         predictor.save(model)
     if as_json:
@@ -334,6 +344,7 @@ def stream(
     format: Annotated[str, typer.Option(help="Input: auto, csv or json.")] = "auto",
     layout: Layout = "auto",
     time_column: TimeColumn = None,
+    day_first: DayFirst = False,
     drop: Drop = None,
     rename: Rename = None,
     ignore_unknown: IgnoreUnknown = False,
@@ -356,10 +367,12 @@ def stream(
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C
     saves = None if save_every is None else RegularSaves(model, save_every, note)
-    predictor = load_predictor(model)
-    options: dict[str, Any] = {"format": format, "layout": layout, "time_column": time_column, "notice": note}
+    with busy("loading the model"):
+        predictor = load_predictor(model)
+    options: dict[str, Any] = {"format": format, "layout": layout, "time_column": time_column, "day_first": day_first}
     fleet = fleet_asked(drop, rename, ignore_unknown)
-    live = Stream(predictor, top=top, trust=trust, fleet=fleet, limits=limits_asked(lowest, highest), **options)
+    options |= {"fleet": fleet, "limits": limits_asked(lowest, highest), "notice": note}
+    live = Stream(predictor, top=top, trust=trust, **options)
     lines = (line.decode("utf-8", errors="replace") for line in typer.get_binary_stream("stdin"))
     try:
         try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import shutil
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -18,6 +20,10 @@ from numpy.typing import NDArray
 from jointset.errors import InputError, require
 
 NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE)
+DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
+
+
+MARKS = {b"PAR1": ".parquet", b"PK\x03\x04": ".npz", b"\x1f\x8b": ".csv.gz"}  # first bytes of what a pipe may hold
 
 
 def existing_file(path: str | Path) -> Path:
@@ -27,6 +33,27 @@ def existing_file(path: str | Path) -> Path:
     require(path.is_file(), f"{path} is a folder, not a file: give the path of one file")
     require(path.stat().st_size > 0, f"{path} is empty: nothing to read")
     return path
+
+
+@contextmanager
+def readable_file(path: str | Path) -> Iterator[Path]:
+    """The path of a file that can be read more than once, and whose suffix says what it is.
+
+    /dev/stdin and other pipes are copied to a temporary file first; what they hold is told by its first bytes.
+    """
+    path = Path(path)
+    if not path.exists() or path.is_dir() or (path.is_file() and not str(path).startswith("/dev/")):
+        yield existing_file(path)
+        return
+    with tempfile.TemporaryDirectory() as folder, path.open("rb") as given:
+        start = given.read(4)
+        require(start != b"", f"{path} is empty: nothing to read")
+        suffix = next((suffix for mark, suffix in MARKS.items() if start.startswith(mark)), ".csv")
+        copy = Path(folder) / f"readings{suffix}"
+        with copy.open("wb") as file:
+            file.write(start)
+            shutil.copyfileobj(given, file)
+        yield copy
 
 
 def file_suffix(path: Path) -> str:
@@ -54,14 +81,46 @@ def naming(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: cannot be read ({reason}): is it damaged or cut short?") from None
 
 
+def delimiter_of(header: str) -> str:
+    """What separates the cells of a header: of ',', ';' and tab the most frequent outside quotes, ',' where they tie.
+
+    >>> delimiter_of('time;"Main St, north"'), delimiter_of("time,a;b")
+    (';', ',')
+    """
+    bare = re.sub(r'"[^"]*"', "", header)
+    return max(",;\t", key=bare.count)
+
+
+def decimal_point(cell: str) -> str:
+    """A number with a decimal comma written with a point; any other text as it is.
+
+    >>> decimal_point("-1,5"), decimal_point("1,234,567")
+    ('-1.5', '1,234,567')
+    """
+    return cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell.strip()) else cell
+
+
+def opened_text(path: Path) -> Any:
+    """A text file (also .gz), open for reading."""
+    opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
+    return opened(path, "rt", encoding="utf-8-sig", newline="")
+
+
+def file_delimiter(path: Path) -> str:
+    """What separates the cells of a file: tabs in a .tsv, else what its first line says."""
+    if file_suffix(path) == ".tsv":
+        return "\t"
+    with opened_text(path) as file:
+        return delimiter_of(file.readline())
+
+
 def text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of every row of a .csv or .tsv file (also .gz), all as long as the first one.
 
     Blank lines are skipped, except in a file of one column, where they are an empty cell.
     """
-    delimiter = "\t" if file_suffix(path) == ".tsv" else ","
-    opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
-    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+    delimiter = file_delimiter(path)
+    with opened_text(path) as file:
         reader = csv.reader(file, delimiter=delimiter)
         width = 0
         for cells in reader:

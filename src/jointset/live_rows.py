@@ -20,7 +20,7 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import InputError, require, require_known, some
-from jointset.files import NUMBER
+from jointset.files import NUMBER, decimal_point, delimiter_of
 from jointset.fleet import AS_IT_IS, Fleet, Notice, match_columns, unknown_sensor
 from jointset.layout import SENSOR_NAMES, TIME_NAMES, plain
 from jointset.reading import MISSING
@@ -48,6 +48,7 @@ class Options(NamedTuple):
     layout: str = "auto"
     time_column: str | None = None
     fleet: Fleet = AS_IT_IS
+    day_first: bool = False
 
     def checked(self) -> Options:
         """The options themselves, refused where a word is unknown."""
@@ -88,15 +89,14 @@ class Table:
     """The header of a CSV stream, and lines to as many cells as it has."""
 
     def __init__(self, header: str) -> None:
-        self.delimiter = "\t" if "\t" in header else ","
+        self.delimiter = delimiter_of(header)
         self.names = [name.strip() for name in self._cells(header, "the header")]
-        require(len(self.names) > 1 or ";" not in header, "the header is separated by ';': send ',' or tabs instead")
 
     def cells(self, line: str) -> list[str]:
         """The cells of a row."""
         cells, width = self._cells(line, "the row"), len(self.names)
         require(len(cells) == width, f"{len(cells)} cells, the header has {width}: send one cell per column")
-        return cells
+        return [decimal_point(cell) for cell in cells] if self.delimiter == ";" else cells
 
     def _cells(self, line: str, what: str) -> list[str]:
         try:
@@ -138,6 +138,7 @@ class LongRows:
 
     def __init__(self, table: Table, sensors: tuple[str, ...], options: Options, notice: Notice) -> None:
         self.table, self.sensors, self.fleet, self.notice = table, sensors, options.fleet, notice
+        self.day_first = options.day_first
         time = _time_place(table.names, sensors, options.time_column)
         rest = [i for i in range(len(table.names)) if i != time]
         require(
@@ -188,7 +189,7 @@ class LongRows:
         cells = [cell.strip() for cell in self.table.cells(line)]
         stamp, name = cells[self.time], cells[self.sensor]
         if stamp != self.known[0]:  # most rows repeat the time of the last
-            self.known = stamp, live_seconds(stamp)
+            self.known = stamp, live_seconds(stamp, self.day_first)
         seconds = self.known[1]
         if seconds is None:
             raise InputError(f"{stamp[:40]!r} is no time: write it like 2012-03-01T00:05:00Z, or as epoch seconds")

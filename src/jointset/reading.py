@@ -7,7 +7,11 @@ value. `layout="auto"` takes a table for long when it has three columns, one of 
 Time. The column named like time (time, timestamp, date, ...), else the only one that holds dates. Cells are ISO 8601
 text, an offset is converted to UTC and no offset means UTC, but a file mixes no two kinds; or whole numbers since
 the epoch: seconds below 1e11, milliseconds below 1e14, microseconds below 1e17, nanoseconds above. Times finer than
-a second are refused. Empty cells, NA, NaN and null are missing readings.
+a second are refused. Dates that begin with the day are read where that is asked for. Empty cells, NA, NaN and null are
+missing readings.
+
+Cells of text are separated by ',', ';' or tabs, whichever is most frequent in the header; where it is ';', numbers may
+have decimal commas.
 
 Names. Text files start with a header. Sensor names made of numbers only must be distinct whole numbers ("773869");
 any other line of numbers is taken for data, and the file is refused for lack of a header.
@@ -18,13 +22,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jointset.errors import InputError, require, some
-from jointset.files import NUMBER, existing_file, file_suffix, load_npz, naming, text_rows
+from jointset.files import (
+    NUMBER,
+    decimal_point,
+    file_delimiter,
+    file_suffix,
+    load_npz,
+    naming,
+    readable_file,
+    text_rows,
+)
 from jointset.fleet import AS_IT_IS, Fleet, Notice, kept_columns, match_columns, warn
 from jointset.graph_files import read_graph
 from jointset.layout import SENSOR_NAMES, TIME_NAMES, Kind, Layout, Plan, cell_kind, plain, plan_columns
@@ -44,12 +57,21 @@ NULLS = [space + mark for space in ("", " ") for mark in MISSING]
 WIDEST = 10**8  # cells of a long file's table from which a nearly empty one is refused
 
 
+class Look(NamedTuple):
+    """How the columns of a table are to be taken."""
+
+    layout: Layout = "auto"
+    time_column: str | None = None
+    day_first: bool = False
+
+
 def read_panel(
     path: str | Path,
     *,
     graph: str | Path | Array | None = None,
     layout: Layout = "auto",
     time_column: str | None = None,
+    day_first: bool = False,
     symmetrize: bool = False,
     directed: bool = False,
     fleet: Fleet = AS_IT_IS,
@@ -62,25 +84,24 @@ def read_panel(
     asymmetric one needs `symmetrize`, which makes it (A + A')/2, or `directed`, which keeps it. `fleet` says which
     columns are renamed or dropped, in a graph file too. With `sensors`, those of a model, the panel has just these, in
     their order, missing where the file has none, and no graph. `notice` is told what was left out or is missing.
+    With `day_first` times may be written 31/12/2012 23:55 or 31.12.2012. The path may be /dev/stdin or another pipe.
     """
-    path = existing_file(path)
-    suffix = file_suffix(path)
-    readers = {".csv": _read_text, ".tsv": _read_text, ".parquet": _read_parquet, ".pq": _read_parquet}
+    look = Look(layout, time_column, day_first)
 
     def choose(names: Sequence[str]) -> list[int]:
         kept = kept_columns(names, fleet, notice) if sensors is None else match_columns(names, sensors, fleet, notice)
         return [*kept]
 
-    with naming(path):
+    with readable_file(path) as file, naming(Path(path)):
         require(layout in ("auto", "wide", "long"), f"unknown layout {layout!r}: use 'auto', 'wide' or 'long'")
+        suffix = file_suffix(file)
         if suffix == ".npz":
-            parts = _read_npz(path)
+            parts = _read_npz(file)
             columns = [str(name) for name in parts["sensors"]]
         else:
-            require(
-                suffix in readers, f"cannot read {suffix or 'a file without suffix'}: use .csv, .tsv, .parquet, .npz"
-            )
-            parts, columns = readers[suffix](path, layout, time_column, choose)
+            known = f"cannot read {suffix or 'a file without suffix'}: use .csv, .tsv, .parquet, .npz"
+            require(suffix in READERS, known)
+            parts, columns = READERS[suffix](file, look, choose)
         own, stored = parts.pop("adjacency", None), bool(parts.pop("directed", False))
         panel = Panel(**parts)
         if graph is None:
@@ -113,7 +134,9 @@ def _all(names: Sequence[str]) -> list[int]:
     return [*range(len(names))]
 
 
-def panel_from_pandas(frame: pd.DataFrame, *, layout: Layout = "auto", time_column: str | None = None) -> Panel:
+def panel_from_pandas(
+    frame: pd.DataFrame, *, layout: Layout = "auto", time_column: str | None = None, day_first: bool = False
+) -> Panel:
     """Panel of a data frame, wide or long, by the same rules; time may be its index or a column."""
     import pyarrow as pa
 
@@ -126,7 +149,7 @@ def panel_from_pandas(frame: pd.DataFrame, *, layout: Layout = "auto", time_colu
             pa.array(frame[name], from_pandas=True)
         except pa.ArrowException:  # numbers and text mixed: as text, the cell to blame can be named
             frame[name] = frame[name].map(str, na_action="ignore")
-    return Panel(**_from_table(pa.Table.from_pandas(frame), layout, time_column)[0])
+    return Panel(**_from_table(pa.Table.from_pandas(frame), Look(layout, time_column, day_first))[0])
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
@@ -137,7 +160,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
     return {key: arrays[key] for key in known if key in arrays}
 
 
-def _read_parquet(path: Path, layout: Layout, time_column: str | None, choose: Choose) -> Parts:
+def _read_parquet(path: Path, look: Look, choose: Choose) -> Parts:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -145,25 +168,43 @@ def _read_parquet(path: Path, layout: Layout, time_column: str | None, choose: C
         table = pq.read_table(path)
     except pa.ArrowException as error:
         raise InputError(f"not a readable Parquet file ({_first_line(error)}): write it again") from None
-    return _from_table(table, layout, time_column, choose)
+    return _from_table(table, look, choose)
 
 
-def _read_text(path: Path, layout: Layout, time_column: str | None, choose: Choose) -> Parts:
+def _read_text(path: Path, look: Look, choose: Choose) -> Parts:
     """Parts of a panel from delimited text: look at the first rows, plan, then let Arrow read typed columns."""
     rows = text_rows(path)
     skip, header = next(rows)
     names = [name.strip() for name in header]
-    hint = "cells are separated by ';': save the file with ',' instead"
-    require(len(names) > 1 or ";" not in names[0] or file_suffix(path) == ".tsv", hint)
     first = [cells for _, cells in islice(rows, 100)]
     require(len(first) > 0, "only a header, no rows: nothing to read")
+    form = _form(path, first)
+    first = [[form.plain(cell) for cell in row] for row in first]
     kinds = [cell_kind(next((row[i] for row in first if row[i].strip() not in MISSING), "")) for i in range(len(names))]
-    plan = plan_columns(names, kinds, layout, time_column)
+    plan = plan_columns(names, kinds, look.layout, look.time_column)
     _check_header(names, plan)
     width = sum(len(cell) + 1 for cell in first[0])
     columns = [names[i] for i in plan.values]
     plan = _chosen(plan, columns, choose)
-    return _assemble(_arrow_table(path, skip, names, plan, row_bytes=width), names, plan, columns, choose)
+    return _assemble(_arrow_table(path, form, skip, names, plan, row_bytes=width), names, plan, columns, choose, look)
+
+
+class Form(NamedTuple):
+    """How the numbers of a text file are written."""
+
+    delimiter: str
+    decimal: str
+
+    def plain(self, cell: str) -> str:
+        """A cell with a point in its number."""
+        return decimal_point(cell) if self.decimal == "," else cell
+
+
+def _form(path: Path, first: list[list[str]]) -> Form:
+    """The form of a file from its first rows: decimal commas where ';' separates cells and no number has a point."""
+    delimiter = file_delimiter(path)
+    points = any(NUMBER.fullmatch(cell.strip()) and "." in cell for row in first for cell in row)
+    return Form(delimiter, "," if delimiter == ";" and not points else ".")
 
 
 def _check_header(names: list[str], plan: Plan) -> None:
@@ -176,7 +217,7 @@ def _check_header(names: list[str], plan: Plan) -> None:
     require(not dated and (distinct or not numbers), f"{found}: add a header line with the sensor names")
 
 
-def _arrow_table(path: Path, skip: int, names: list[str], plan: Plan, row_bytes: int) -> Any:
+def _arrow_table(path: Path, form: Form, skip: int, names: list[str], plan: Plan, row_bytes: int) -> Any:
     """Arrow table with float64 readings and text elsewhere."""
     import pyarrow as pa
     from pyarrow import csv
@@ -186,19 +227,21 @@ def _arrow_table(path: Path, skip: int, names: list[str], plan: Plan, row_bytes:
     types = {key: pa.float64() if i in readings else pa.string() for i, key in enumerate(keys)}
     # Few rows a block would make one Arrow chunk per handful of rows when there are thousands of sensors.
     block = min(max(1 << 20, 4096 * row_bytes), 1 << 26)
-    delimiter = "\t" if file_suffix(path) == ".tsv" else ","
+    marks: dict[str, Any] = {"null_values": NULLS, "strings_can_be_null": True, "decimal_point": form.decimal}
     options = {
         "read_options": csv.ReadOptions(column_names=keys, skip_rows=skip, block_size=block),
-        "parse_options": csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=len(names) > 1),
-        "convert_options": csv.ConvertOptions(column_types=types, null_values=NULLS, strings_can_be_null=True),
+        "parse_options": csv.ParseOptions(delimiter=form.delimiter, ignore_empty_lines=len(names) > 1),
+        "convert_options": csv.ConvertOptions(column_types=types, **marks),
     }
     try:
         return csv.read_csv(path, **options)
     except pa.ArrowException as error:
-        raise _explain(path, names, plan, options, error) from None
+        raise _explain(path, form, names, plan, options, error) from None
 
 
-def _explain(path: Path, names: list[str], plan: Plan, options: dict[str, Any], error: Exception) -> InputError:
+def _explain(
+    path: Path, form: Form, names: list[str], plan: Plan, options: dict[str, Any], error: Exception
+) -> InputError:
     """The error that names the first bad row or cell; only rows from the block that Arrow refused are looked at."""
     import pyarrow as pa
     from pyarrow import csv
@@ -211,7 +254,9 @@ def _explain(path: Path, names: list[str], plan: Plan, options: dict[str, Any], 
         pass
     for line, cells in islice(text_rows(path), good + 1, None):  # the header too; a ragged row raises
         for i in plan.values:
-            if cells[i].strip() not in MISSING and not NUMBER.fullmatch(cells[i].strip()):
+            cell = form.plain(cells[i].strip())
+            mixed = form.decimal == "," and "." in cells[i]
+            if cell not in MISSING and (mixed or not NUMBER.fullmatch(cell)):
                 return _not_a_number(f"line {line}", names[i], cells[i])
     return InputError(f"cannot be read ({_first_line(error)}): check the file")
 
@@ -230,7 +275,7 @@ def _chosen(plan: Plan, columns: Sequence[str], choose: Choose) -> Plan:
     return plan if plan.sensor is not None else plan._replace(values=[plan.values[k] for k in choose(columns)])
 
 
-def _from_table(table: Any, layout: Layout, time_column: str | None, choose: Choose = _all) -> Parts:
+def _from_table(table: Any, look: Look, choose: Choose = _all) -> Parts:
     """Parts of a panel from an Arrow table of any column types."""
     import pyarrow as pa
 
@@ -241,16 +286,16 @@ def _from_table(table: Any, layout: Layout, time_column: str | None, choose: Cho
     names = [name.strip() for name in table.column_names]
     kinds = [_column_kind(column) for column in table.columns]
     index = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    allowed = TIME_NAMES | SENSOR_NAMES | {plain(time_column or "")}
+    allowed = TIME_NAMES | SENSOR_NAMES | {plain(look.time_column or "")}
     for name, kind in zip(names, kinds, strict=True):
         labels = name in index and kind == "number" and plain(name) not in allowed
         require(not labels, "the data frame's index holds no times: use reset_index(drop=True), or name it 'time'")
-    plan = plan_columns(names, kinds, layout, time_column)
+    plan = plan_columns(names, kinds, look.layout, look.time_column)
     columns = [names[i] for i in plan.values]
     plan = _chosen(plan, columns, choose)
     for i in plan.values:
         table = table.set_column(i, names[i], _readings(table.column(i), names[i]))
-    return _assemble(table, names, plan, columns, choose)
+    return _assemble(table, names, plan, columns, choose, look)
 
 
 def _column_kind(column: Any) -> Kind:
@@ -279,9 +324,11 @@ def _readings(column: Any, name: str) -> Any:
         raise InputError(f"column {name!r} holds {column.type}, not numbers: convert it, or drop it") from None
 
 
-def _assemble(table: Any, names: list[str], plan: Plan, columns: list[str], choose: Choose) -> Parts:
+def _assemble(table: Any, names: list[str], plan: Plan, columns: list[str], choose: Choose, look: Look) -> Parts:
     """Parts of a panel from an Arrow table whose readings are float64, and the names of all its columns of readings."""
-    stamps = None if plan.time is None else column_seconds(table.column(plan.time), names[plan.time])
+    stamps = None
+    if plan.time is not None:
+        stamps = column_seconds(table.column(plan.time), names[plan.time], look.day_first)
     names_column = None if plan.sensor is None else table.column(plan.sensor)
     batches = table.select(plan.values).to_batches()
     del table  # for a text file the last reference: `_matrix` can then free each batch
@@ -334,3 +381,9 @@ def _pivot(stamps: Array, column: Any, name: str, readings: Array) -> dict[str, 
     values = np.full(size, np.nan)
     values[cell] = readings
     return {"values": values.reshape(len(times), -1), "sensors": sensors, "timestamps": times}
+
+
+READERS: dict[str, Callable[[Path, Look, Choose], Parts]] = {
+    **dict.fromkeys((".csv", ".tsv"), _read_text),
+    **dict.fromkeys((".parquet", ".pq"), _read_parquet),
+}

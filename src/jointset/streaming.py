@@ -44,13 +44,14 @@ class Stream:
         format: str = "auto",
         layout: str = "auto",
         time_column: str | None = None,
+        day_first: bool = False,
         fleet: Fleet = AS_IT_IS,
         limits: Limits = UNLIMITED,
         top: int = 3,
         trust: bool = False,
         notice: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.options = Options(format, layout, time_column, fleet).checked()
+        self.options = Options(format, layout, time_column, fleet, day_first).checked()
         require(top >= 0, f"top must be 0 or more sensors, got {top}")
         predictor.predict()  # refuses a predictor that is not calibrated before any row is read
         if trust:
@@ -81,7 +82,7 @@ class Stream:
         try:
             if isinstance(found, Exception):
                 raise found
-            seconds = live_seconds(found.time)
+            seconds = live_seconds(found.time, self.options.day_first)
             if self.clock.repeated(seconds, found.values):
                 self._tell(Event("repeated rows, skipped", f"row {self.rows} ({found.time}) repeats a row: skipped"))
                 return {"row": self.rows, "time": found.time, "repeated": True}

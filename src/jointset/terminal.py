@@ -43,6 +43,14 @@ def phases(total: int) -> Iterator[Callable[..., None]]:
         yield started
 
 
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Say on a terminal what is going on, and for how long, where that may take more than two seconds."""
+    with phases(1) as started:
+        started(what, 0)
+        yield
+
+
 def note(text: str) -> None:
     """A line for the person at the terminal, beside the results."""
     typer.echo(f"note: {text}", err=True)

@@ -14,6 +14,9 @@ from jointset.errors import InputError, require
 
 Time = str | datetime | np.datetime64 | int | float
 ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?(?P<zone>Z|[+-]\d\d(:?\d\d)?)?)?")
+DAY_FIRST = re.compile(
+    r"(?P<day>\d{1,2})(?P<mark>[/.-])(?P<month>\d{1,2})(?P=mark)(?P<year>\d{4})([T ]+(?P<hour>\d{1,2})(?P<rest>:.*))?"
+)
 DIGIT_DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?")
 
 
@@ -37,12 +40,16 @@ def epoch_seconds(when: Time) -> int:
     return math.ceil(when)
 
 
-def live_seconds(when: str | int | float | None) -> int | None:
+def live_seconds(when: str | int | float | None, day_first: bool = False) -> int | None:
     """Seconds since the epoch (UTC) of a time as a live row gives it, None where it is no time.
 
     >>> live_seconds("1970-01-02"), live_seconds("1330560300000"), live_seconds(5), live_seconds("noon")
     (86400, 1330560300, 5, None)
+    >>> live_seconds("2.1.1970 0:05", day_first=True)
+    86700
     """
+    if day_first and isinstance(when, str):
+        when = _year_first(when.strip())
     try:
         return int(_scaled(np.array([int(when)]), "time")[0]) if when is not None else None
     except (ValueError, OverflowError):
@@ -51,6 +58,15 @@ def live_seconds(when: str | int | float | None) -> int | None:
         return epoch_seconds(when) if isinstance(when, str) else None
     except InputError:
         return None
+
+
+def _year_first(text: str) -> str:
+    """A date that begins with the day as ISO 8601 has it; any other text as it is."""
+    match = DAY_FIRST.fullmatch(text)
+    if match is None:
+        return text
+    clock = f" {int(match['hour']):02d}{match['rest']}" if match["hour"] else ""
+    return f"{match['year']}-{int(match['month']):02d}-{int(match['day']):02d}{clock}"
 
 
 def iso(seconds: int | np.integer[Any]) -> str:
@@ -62,7 +78,7 @@ def iso(seconds: int | np.integer[Any]) -> str:
     return f"{np.datetime64(int(seconds), 's')}Z"
 
 
-def column_seconds(column: Any, name: str) -> Array:
+def column_seconds(column: Any, name: str, day_first: bool = False) -> Array:
     """Time column as int64 seconds since the epoch (UTC)."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -71,6 +87,8 @@ def column_seconds(column: Any, name: str) -> Array:
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if text:
         column = pc.utf8_trim_whitespace(column)
+        if day_first:
+            column = pa.chunked_array([pa.array([_year_first(cell) for cell in column.to_pylist()], pa.string())])
     if not pa.types.is_temporal(column.type):
         try:
             return _scaled(column.cast(pa.int64()).to_numpy(), name)
@@ -110,9 +128,9 @@ def _parse_iso(column: Any, name: str) -> Any:
         where = f"row {row} (from 0), column {name!r}: {cell[:40]!r}"
         match = ISO.fullmatch(cell)
         if match is None or not _is_date(cell):
-            raise InputError(
-                f"{where} is not an ISO 8601 time: write it like 2012-03-01T00:05:00Z, or as whole epoch seconds"
-            )
+            advice = "write it like 2012-03-01T00:05:00Z, or as whole epoch seconds"
+            days = "; --day-first reads dates that begin with the day" if DAY_FIRST.fullmatch(cell) else ""
+            raise InputError(f"{where} is not an ISO 8601 time: {advice}{days}")
         kinds.setdefault(match["zone"] is not None, where)
         if len(kinds) == 2:
             raise InputError(f"{kinds[True]} has a UTC offset, {kinds[False]} has none: give all of them one, or none")

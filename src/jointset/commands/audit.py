@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from jointset.commands.readings import Drop, IgnoreUnknown, Layout, Rename, TimeColumn, fleet_asked
+from jointset.commands.readings import DayFirst, Drop, IgnoreUnknown, Layout, Rename, TimeColumn, fleet_asked
 from jointset.errors import InputError, require, some
-from jointset.terminal import note, phases, show_json
+from jointset.terminal import busy, note, phases, show_json
 
 TRAINING = ("recipe", "steps")  # settings of a learned filter that make it another one; null where they are the default
 WIDTH = 150  # of the table where the output is no terminal
@@ -35,6 +35,7 @@ def audit_command(
     again: Annotated[bool, typer.Option("--again", help="Also redo what lies in the results folder.")] = False,
     layout: Layout = "auto",
     time_column: TimeColumn = None,
+    day_first: DayFirst = False,
     drop: Drop = None,
     rename: Rename = None,
     ignore_unknown: IgnoreUnknown = False,
@@ -53,7 +54,8 @@ def audit_command(
             "nothing to audit: give MODEL and PANEL, or --cells NAMES --filters NAMES --out DIR",
         )
         assert model is not None and panel is not None
-        reading = {"layout": layout, "time_column": time_column, "fleet": fleet_asked(drop, rename, ignore_unknown)}
+        fleet = fleet_asked(drop, rename, ignore_unknown)
+        reading = {"layout": layout, "time_column": time_column, "day_first": day_first, "fleet": fleet}
         _audit_model(model, panel, names, out, as_json, html, seed, reading)
         return
     require(model is None, "MODEL and --cells exclude each other: audit one or the other")
@@ -85,8 +87,9 @@ def _audit_model(
 
     if html is not None:
         output_file(html, (".html",))
-    predictor = load_predictor(model)
-    data = Panel.read(panel, directed=True, sensors=predictor.sensors, notice=note, **reading)
+    with busy("reading"):
+        predictor = load_predictor(model)
+        data = Panel.read(panel, directed=True, sensors=predictor.sensors, notice=note, **reading)
     if predictor.repeats(data):
         note("these rows begin before the last row the model has seen: audits on known rows flatter")
     silent = [name for name, seen in zip(data.sensors, data.mask.T, strict=True) if not seen.any()]

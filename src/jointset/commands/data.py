@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jointset.terminal import busy
+
 if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
 
@@ -97,14 +99,15 @@ def show(
     from jointset.writing import output_file, whole_file
 
     target = output_file(out or Path(f"{picture_name(cell)}.png"), PICTURES)
-    found = cell_named(cell, protocol, seed, missing, graph=graph)  # type: ignore[arg-type]
+    with busy("reading"):
+        found = cell_named(cell, protocol, seed, missing, graph=graph)  # type: ignore[arg-type]
     typer.echo(f"{found.name}, protocol {found.protocol}, seed {found.seed}: {found.panel.describe()}")
     show_blocks(found)
     typer.echo(graph_line(found))
     show_sensors(found, None if every_sensor else LISTED)
     for text in found.notes:
         typer.echo(f"note: {text}")
-    with whole_file(target) as unfinished:
+    with busy("drawing"), whole_file(target) as unfinished:
         cell_figure(found).savefig(unfinished, format=target.suffix.lower()[1:])
     typer.echo(f"Wrote {target}.")
 

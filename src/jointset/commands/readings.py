@@ -11,6 +11,7 @@ from jointset.fleet import Fleet, names_listed, read_renames
 
 Layout = Annotated[str, typer.Option(help="auto, wide (a column per sensor) or long (time, sensor, value).")]
 TimeColumn = Annotated[str | None, typer.Option(help="Name of the time column, where it is not found by itself.")]
+DayFirst = Annotated[bool, typer.Option("--day-first", help="Dates begin with the day, as in 31/12/2012 23:55.")]
 Drop = Annotated[
     list[str] | None, typer.Option("--drop", help="Sensors to leave out, comma-separated; may be given again.")
 ]

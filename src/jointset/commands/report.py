@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from jointset.terminal import busy
+
 
 def report_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by `jointset bench`.")],
@@ -20,5 +22,6 @@ def report_command(
 
     if out is not None:
         output_file(out, (".html", ".htm"))
-    page = write_report(folder, out)
+    with busy("writing the page"):
+        page = write_report(folder, out)
     typer.echo(f"Open {page} in a browser ({page.stat().st_size / 1e6:.1f} MB).")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from jointset.errors import require, require_known
+from jointset.terminal import busy
 
 
 def tables_command(
@@ -30,14 +31,16 @@ def tables_command(
 
     require_known(format, SUFFIXES, f"unknown format {format!r}")
     require(out is not None or not pictures, "--figures needs --out FOLDER to write the pictures to")
-    found = [*tables(folder, paper=paper, only=tables_named(only))]
+    with busy("reading results"):
+        found = [*tables(folder, paper=paper, only=tables_named(only))]
     require(bool(found), f"{folder} has no finished rows for these tables: `jointset bench --out {folder}` makes them")
     if out is not None:
         written = write_tables(found, out)
         if pictures:
             from jointset.bench.figures import write_figures
 
-            written += write_figures(folder, out, paper=paper)
+            with busy("drawing"):
+                written += write_figures(folder, out, paper=paper)
         typer.echo(f"Wrote {len(written)} files to {out}: {', '.join(table.name for table in found)}.")
         return
     told: set[str] = set()

@@ -94,8 +94,8 @@ def cell(
 
     `file:PATH?key=value&...` reads any file: n (sensors to keep), graph, missing, layout, time (the column), sentinels
     (`-99,-1`), log (yes), directed (yes), drop (a sensor to leave out; may be given again), drop_dead (yes: leaves out
-    what is constant or empty in training) and rename (a CSV file of old,new). `missing="mask"` leaves gaps in, zeros of
-    traffic speeds among them.
+    what is constant or empty in training) rename (a CSV file of old,new) and day_first (yes).
+    `missing="mask"` leaves gaps in, zeros of traffic speeds among them.
 
     >>> small = cell("grssf-a-30")
     >>> small.panel.n_sensors, [*small.blocks], small.test.T

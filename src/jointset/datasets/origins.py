@@ -16,9 +16,9 @@ from jointset.panel import Panel
 
 FILE_OPTIONS = (
     *("n", "graph", "missing", "layout", "time", "sentinels", "log", "directed"),
-    *("drop", "drop_dead", "rename"),
+    *("drop", "drop_dead", "rename", "day_first"),
 )
-SWITCHES = ("log", "directed", "drop_dead")
+SWITCHES = ("log", "directed", "drop_dead", "day_first")
 YES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
@@ -103,6 +103,7 @@ def file_source(name: str) -> Source:
     fleet = Fleet(renames, options.get("drop", ()))
     notes: list[str] = []
     reading = {"layout": options.get("layout", "auto"), "time_column": options.get("time")}
+    reading["day_first"] = options.get("day_first", False)
     panel = Panel.read(path, directed=True, fleet=fleet, notice=notes.append, **reading)
     n = options.get("n")
     require(n is None or n <= panel.n_sensors, f"{path} has {panel.n_sensors} sensors, n={n} asks for more: lower n")
