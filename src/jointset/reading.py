@@ -263,7 +263,7 @@ def _explain(
 
 def _not_a_number(where: str, column: str, cell: str) -> InputError:
     what = f"{where}, column {column!r}: {cell[:40]!r} is not a number"
-    return InputError(f"{what}: write a number, or leave the cell empty where a reading is missing")
+    return InputError(f"{what}: write one, or nothing where a reading is missing; --drop leaves the column out")
 
 
 def _first_line(error: Exception) -> str:
