@@ -1,0 +1,106 @@
+"""Every method by name keeps the contract of `jointset.checks`, some in another geometry or under a wrap."""
+
+import numpy as np
+import pytest
+
+from jointset import AgACI, BlockMaximum, GraphLGSSM, JointPredictor
+from jointset.checks import calibrated, check_calibrated, check_fresh_process, check_predictor, promises
+from jointset.methods import METHODS
+
+OTHERS = ("ewma:box+aci", "local:box", "kalman:box+pid", "time-of-day:box", "static+dtaci")
+SEVERAL_RADII = ("factor+aci", "group+agaci", "spectral+dtaci", "per-group-factor+pid")
+SCALED = ("copula+split", "copula+aci", "multidim-spci-empirical+agaci", "spci-empirical+dtaci", "hopcpt+pid")
+NAMES = (*METHODS, *OTHERS, *SEVERAL_RADII, *SCALED)
+
+
+@pytest.fixture(scope="module")
+def predictors():
+    made = {}
+
+    def make(name):
+        if name not in made:
+            made[name] = calibrated(name)
+        return made[name]
+
+    return make
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_method_keeps_the_contract(name, predictors):
+    check_calibrated(predictors(name), name)
+
+
+def test_every_saved_model_goes_on_in_another_process(predictors):
+    check_fresh_process({name: predictors(name) for name in NAMES})
+
+
+def test_a_predictor_put_together_by_hand_keeps_it_too():
+    def blocks():
+        return JointPredictor(GraphLGSSM(), BlockMaximum((np.arange(3), np.arange(3, 8))), AgACI(0.1))
+
+    check_predictor(blocks)
+
+
+# ---------------------------------------------------------------------- the checks bite
+
+
+class Instead:
+    """A part of a predictor with some of its functions replaced; each is given the true one first."""
+
+    def __init__(self, part, **replaced):
+        self.part, self.replaced = part, replaced
+
+    def __getattr__(self, name):
+        true = getattr(self.part, name)
+        return (lambda *args: self.replaced[name](true, *args)) if name in self.replaced else true
+
+
+def peek(run, values, state):
+    laws, after = run(values, state)
+    return laws.rescale(1e-6 * np.nan_to_num(values), np.ones(values.shape[1])), after
+
+
+def wider(run, values, state):
+    laws, after = run(values, state)
+    return laws.rescale(np.zeros(values.shape[1]), np.full(values.shape[1], 1.0 + 1e-6)), after
+
+
+def in_place(step, state, y):
+    after = step(state, y)
+    for old, new in zip(state, after, strict=True):
+        if isinstance(old, np.ndarray):
+            old[...] = new
+    return state
+
+
+def complete_rows_only(region, law, radius):
+    return Instead(region(law, radius), contains=lambda true, y: true(y) & ~np.isnan(y).any(axis=-1))
+
+
+def gaps_as_zeros(true, state, scores):
+    return true(state, np.nan_to_num(scores))
+
+
+BREAKS = {
+    "sets_do_not_see_their_reading": ("filter", {"run": peek}),
+    "steps_are_the_run": ("filter", {"run": wider}),
+    "a_stream_answers_as_the_run": ("filter", {"run": wider}),
+    "a_copy_is_independent": ("filter", {"step": in_place}),
+    "the_sensor_that_left_is_named": ("score", {"contributions": lambda true, law, y: -true(law, y)}),
+    "gaps_are_scored": ("score", {"score": lambda true, law, y: true(law, y) + 0 * np.sum(y, axis=-1)}),
+    "inside_is_score_at_most_radius": ("score", {"region": lambda true, law, radius: true(law, radius * 0.5)}),
+    "sets_have_a_size": ("score", {"region": lambda true, law, radius: true(law, radius * np.inf)}),
+    "the_middle_is_inside": ("score", {"region": complete_rows_only}),
+    "an_empty_row_moves_no_radius": ("calibration", {"update": gaps_as_zeros, "run": gaps_as_zeros}),
+}
+
+
+@pytest.mark.parametrize("check", BREAKS)
+def test_a_broken_promise_is_found(check, predictors):
+    broken = predictors("static+aci").copy()
+    part, replaced = BREAKS[check]
+    setattr(broken, part, Instead(getattr(broken, part), **replaced))
+    broken._pending = None
+    getattr(promises, check)(predictors("static+aci").copy())
+    with pytest.raises(AssertionError):
+        getattr(promises, check)(broken)
