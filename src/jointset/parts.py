@@ -18,6 +18,7 @@ MODULES = {
     "backbones.stgnn": "STGNNBackbone STGNNWeights",
     "backbones.swap": "SwappedMean SwappedState",
     "backbones.transformer": "TransformerBackbone TransformerWeights",
+    "backbones.var": "VARBackbone",
     "baselines.components": "ComponentScore FactorBox GroupMaximum OrthogonalBlocks SingleScore",
     "baselines.conditional": "Clock Local TimeOfDay",
     "baselines.cost_agaci": "CostAgACI CostState",

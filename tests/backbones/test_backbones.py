@@ -15,11 +15,13 @@ from jointset.storage import pack, unpack
 
 QUICK = {
     "gpvar": {},
+    "var": {},
     "gru": {"width": 8, "window": 8, "steps": 60},
     "transformer": {"width": 8, "window": 8, "layers": 2, "steps": 60},
     "stgnn": {"width": 6, "dilations": (1, 2, 2), "adaptive": 3, "steps": 60},
 }
-LEARNED = [name for name in QUICK if name != "gpvar"]
+LINEAR = ("gpvar", "var")
+LEARNED = [name for name in QUICK if name not in LINEAR]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -132,7 +134,7 @@ def ratio(fitted, test, best):
 def test_learns_a_network_it_can_represent(name):
     """On a VAR(1) with known noise at least two thirds of persistence's avoidable error go."""
     train, test = network(length=2000), network(length=2000, seed=1)
-    options = {} if name == "gpvar" else {"steps": 200, "width": 12, "batch": 16, "rate": 1e-2}
+    options = {} if name in LINEAR else {"steps": 200, "width": 12, "batch": 16, "rate": 1e-2}
     fitted = backbone(name, **options).fit(train)
     assert ratio(fitted, test, 1.0) < 0.33
 
@@ -264,7 +266,7 @@ def test_never_worse_than_persistence_on_the_validation_block(name):
 
 
 def test_unknown_names_and_options_are_refused():
-    with pytest.raises(InputError, match="'lstm': choose one of gpvar, gru, transformer, stgnn"):
+    with pytest.raises(InputError, match="'lstm': choose one of gpvar, var, gru, transformer, stgnn"):
         backbone("lstm")
     with pytest.raises(InputError, match="backbone gru has no option 'dilations'"):
         backbone("gru", dilations=(1,))
@@ -290,3 +292,44 @@ def test_unfitted_and_misfitting_calls_are_refused(panel):
 def test_importing_backbones_does_not_import_torch():
     code = "import sys, jointset.backbones; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_var_finds_the_coefficients_of_a_network_and_beats_the_shared_ones():
+    """Sensors that differ: the mean is a different mixture of neighbours for every one."""
+    rng, n = np.random.default_rng(3), 5
+    F = np.diag([0.9, 0.1, 0.5, -0.4, 0.7])
+    F[0, 3] = 0.3
+    values = np.zeros((4000, n))
+    for t in range(1, len(values)):
+        values[t] = F @ values[t - 1] + rng.standard_normal(n)
+    panel = Panel(20.0 + 3.0 * values, tuple(f"s{i}" for i in range(n)), adjacency=ring(n))
+    fitted = backbone("var").fit(panel[:3000])
+    np.testing.assert_allclose(np.eye(n) + fitted.weights[:n].T, F, atol=0.06)
+    np.testing.assert_allclose(fitted.weights[n:], 0.0, atol=0.06)
+    later = panel[3000:]
+    errors = [
+        np.mean((later.values - one.predict(later.values)) ** 2)
+        for one in (fitted, backbone("gpvar").fit(panel[:3000]))
+    ]
+    assert errors[0] == pytest.approx(9.0, rel=0.06) and errors[0] < 0.9 * errors[1]
+
+
+def test_var_leans_on_the_last_reading_where_there_is_little_to_learn_from():
+    walk = np.cumsum(np.random.default_rng(0).standard_normal((60, 12)), axis=0)
+    fitted = backbone("var").fit(Panel(walk, tuple(f"s{i}" for i in range(12))))
+    assert np.abs(fitted.weights).max() < 0.2
+
+
+def test_var_of_many_sensors_looks_at_neighbours_and_takes_gaps(monkeypatch):
+    from jointset.backbones import var
+
+    monkeypatch.setattr(var, "DENSE", 4)
+    monkeypatch.setattr(var, "NEIGHBOURS", 3)
+    panel = network(n=8, length=600)
+    values = panel.values.copy()
+    values[np.random.default_rng(1).random(values.shape) < 0.25] = np.nan
+    fitted = backbone("var").fit(panel.with_values(values))
+    used = (fitted.weights[:8] != 0) | (fitted.weights[8:] != 0)
+    expected = ring(8) + np.eye(8) > 0
+    np.testing.assert_array_equal(used, expected)
+    assert np.isfinite(fitted.predict(values)).all()

@@ -1,7 +1,7 @@
 """Mean backbones: one-step means under one interface, `fit(panel)`, `predict(values)`, `next_mean(history)`.
 
-`gpvar` is linear and shared by all sensors; `gru` and `transformer` see the whole vector and no graph; `stgnn` sees
-each node's history and its neighbours'. Training needs torch, which is imported only then.
+`gpvar` is linear and shared by all sensors, `var` linear in all of them; `gru` and `transformer` see the whole vector
+and no graph; `stgnn` sees each node's history and its neighbours'. Training needs torch, which is imported only then.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from jointset.backbones.learned import LearnedBackbone
 from jointset.backbones.stgnn import STGNNBackbone
 from jointset.backbones.swap import SwappedMean, SwappedState
 from jointset.backbones.transformer import TransformerBackbone
+from jointset.backbones.var import VARBackbone
 from jointset.errors import require
 
 BACKBONES: dict[str, type[Backbone]] = {
     "gpvar": GPVARBackbone,
+    "var": VARBackbone,
     "gru": GRUBackbone,
     "transformer": TransformerBackbone,
     "stgnn": STGNNBackbone,
 }
-RESULTS = {"weights", "mean", "scale", "shift", "model"}  # set by fit, not by the user
+RESULTS = {"weights", "constant", "mean", "scale", "shift", "model"}  # set by fit, not by the user
 
 
 def backbone(name: str, **options: Any) -> Backbone:
@@ -50,5 +52,6 @@ __all__ = [
     "SwappedMean",
     "SwappedState",
     "TransformerBackbone",
+    "VARBackbone",
     "backbone",
 ]

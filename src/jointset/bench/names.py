@@ -145,7 +145,9 @@ def _shapes_of(method: str) -> tuple[str, ...]:
 
 def backbones_named(text: str) -> list[str]:
     """Mean backbones of a comma-separated list."""
-    return [_known(item, ("gpvar", "gru", "transformer", "stgnn"), "mean backbone") for item in _items(text)]
+    from jointset.backbones import BACKBONES
+
+    return [_known(item, tuple(BACKBONES), "mean backbone") for item in _items(text)]
 
 
 def pilot_named(text: str) -> str:

@@ -24,6 +24,7 @@ __all__ = [
     "LINEAR",
     "METHOD_GROUPS",
     "OWN",
+    "SEEDLESS",
     "Settings",
     "Task",
     "cells_named",
@@ -34,7 +35,8 @@ __all__ = [
 
 LEARNED = ("gnf", "gnf-node", "diag-gru", "gcn-rank0")  # filters that are trained, and so depend on a seed
 OWN = "own"  # backbone of a row that has a mean of its own
-LINEAR = "gpvar"  # the backbone without a seed
+LINEAR = "gpvar"  # the usual backbone
+SEEDLESS = (LINEAR, "var")  # backbones that no seed changes
 COSTLY = {  # rows not trained, in static ones
     **dict.fromkeys(("kalman-tuned", "local"), 4.0),
     **dict.fromkeys(("group", "copula", "copula-kde", "spci-empirical"), 2.0),
@@ -113,7 +115,7 @@ class Task:
     def weight(self) -> float:
         """Rough share of the work, in rows of a static method: for the order of tasks and the time left."""
         method = method_of(self.names[0])
-        training = 30.0 if self.backbone not in (OWN, LINEAR) else 0.0
+        training = 30.0 if self.backbone not in (OWN, *SEEDLESS) else 0.0
         each = 10.0 * len(self.seeds) if method in LEARNED or method in PUBLISHED else 1.0
         each = COSTLY.get(method, each)
         return training + each + 0.3 * (len(self.names) - 1)
@@ -203,7 +205,7 @@ def _means(methods: Sequence[str], backbones: Sequence[str], swap: bool) -> list
     around = bases if swap else {base: names for base, names in bases.items() if base not in own}
     groups = [(OWN, names) for names in own.values()]
     for backbone in backbones:
-        apart = [base for base in around if backbone == LINEAR or base in LEARNED]
+        apart = [base for base in around if backbone in SEEDLESS or base in LEARNED]
         groups += [(backbone, around[base]) for base in apart]
         rest = [name for base, names in around.items() if base not in apart for name in names]
         groups += [(backbone, rest)] if rest else []
@@ -213,7 +215,7 @@ def _means(methods: Sequence[str], backbones: Sequence[str], swap: bool) -> list
 def _together(name: str, backbone: str, seeds: Sequence[int], seeded: bool) -> list[Sequence[int]]:
     """Seeds that make one task: all, where they train in one program or do not matter; else each alone."""
     method = method_of(name)
-    alone = seeded or method in PUBLISHED or (backbone not in (OWN, LINEAR) and method not in LEARNED)
+    alone = seeded or method in PUBLISHED or (backbone not in (OWN, *SEEDLESS) and method not in LEARNED)
     return [[seed] for seed in seeds] if alone else [list(seeds)]
 
 

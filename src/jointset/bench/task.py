@@ -20,7 +20,7 @@ import numpy as np
 
 from jointset.baselines.rows import parse
 from jointset.bench.measures import measures, trace
-from jointset.bench.plan import LEARNED, LINEAR, OWN, Task, method_of
+from jointset.bench.plan import LEARNED, LINEAR, OWN, SEEDLESS, Task, method_of
 from jointset.contracts import Array
 from jointset.datasets.cells import Cell, build_cell
 from jointset.datasets.origins import Source, file_source, named_source
@@ -85,7 +85,7 @@ def failure(task: Task, text: str) -> Done:
 def filled(task: Task, name: str, seed: int, known: Mapping[str, Any]) -> dict[str, Any]:
     """A row of a task with what is known of it; the rest is empty, and without numbers it is an error."""
     unit = dict(zip(("cell", "protocol", "backbone", "method", "seed"), task.unit(name, seed), strict=False))
-    trained = parse(name).method in LEARNED or task.backbone not in (OWN, LINEAR)
+    trained = parse(name).method in LEARNED or task.backbone not in (OWN, *SEEDLESS)
     return {
         **unit,
         "alpha": task.settings.alpha,
