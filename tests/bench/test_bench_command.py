@@ -280,13 +280,13 @@ def test_two_runs_into_one_folder_at_once_are_refused(readings, tmp_path):
 
 @pytest.mark.slow
 def test_learned_filters_and_backbones_in_a_quick_look(readings, tmp_path):
-    options = ["--seeds", "2", "--backbone", "gpvar,gru", "--swap", "--limit-steps", "20"]
+    options = ["--seeds", "2", "--backbone", "gpvar,var,gru", "--swap", "--limit-steps", "20"]
     result = bench(f"file:{readings}?graph=knn", "gnf,gnf+aci,static:ellipsoid", tmp_path, *options)
     assert result.exit_code == 0, result.output
     table = read_results(tmp_path)
-    assert len(table) == 2 * (2 * 3 + 1 + 1)
+    assert len(table) == 2 * (2 * 4 + 1 + 2)
     assert (table["limit_steps"] == 20).all() and (table["n_test"] == 20).all()
-    assert set(table.loc[table["method"].eq("gnf"), "backbone"]) == {"own", "gpvar", "gru"}
+    assert set(table.loc[table["method"].eq("gnf"), "backbone"]) == {"own", "gpvar", "var", "gru"}
     trained = table[table["method"].eq("gnf") & table["backbone"].eq("own")]
     steps, losses = read_trace(tmp_path, trained["task"].iloc[0])["gnf"]["curve"].T  # what the figures draw
     assert steps[-1] == trained["limit_steps"].iloc[0] and np.isfinite(losses).all()

@@ -20,7 +20,7 @@ import numpy as np
 
 from jointset.baselines.rows import parse
 from jointset.bench.measures import measures, trace
-from jointset.bench.plan import LEARNED, LINEAR, OWN, SEEDLESS, Task, method_of
+from jointset.bench.plan import LEARNED, OWN, SEEDLESS, Task, method_of
 from jointset.contracts import Array
 from jointset.datasets.cells import Cell, build_cell
 from jointset.datasets.origins import Source, file_source, named_source
@@ -167,8 +167,8 @@ def _backbones(task: Task, cell: Cell) -> tuple[list[Any] | None, float]:
 
     if task.backbone == OWN:
         return None, 0.0
-    if task.backbone == LINEAR:
-        linear, seconds = _linear(*task.place)
+    if task.backbone in SEEDLESS:
+        linear, seconds = _linear(task.backbone, *task.place)
         return [linear] * len(task.seeds), seconds
     begin = time.perf_counter()
     mean, limit = backbone(task.backbone), task.settings.limit_steps
@@ -179,12 +179,12 @@ def _backbones(task: Task, cell: Cell) -> tuple[list[Any] | None, float]:
 
 
 @lru_cache(maxsize=4)
-def _linear(name: str, protocol: str, seed: int) -> tuple[Any, float]:
-    """The linear mean of a cell, kept as its readings are, and the seconds it took."""
+def _linear(mean: str, name: str, protocol: str, seed: int) -> tuple[Any, float]:
+    """A linear mean of a cell, kept as its readings are, and the seconds it took."""
     from jointset.backbones import backbone
 
     begin = time.perf_counter()
-    return backbone(LINEAR).fit(_cell(name, protocol, seed).train), time.perf_counter() - begin
+    return backbone(mean).fit(_cell(name, protocol, seed).train), time.perf_counter() - begin
 
 
 def _training(task: Task, name: str, cell: Cell) -> dict[str, Any] | None:
