@@ -110,12 +110,18 @@ def test_fetch_of_a_generated_set_is_refused(elsewhere):
 def test_show_describes_a_file_and_draws_it(own_file):
     result = run("show", f"file:{own_file}?n=4", "--out", "pumps.png")
     assert result.exit_code == 0, result.output
-    for text in ("train", "2,100", "validation", "calibration", "test", "2023-11-14 22:13", "mean degree", "pump"):
+    for text in ("protocol fit", "train", "2,100", "calibration", "600", "test", "2023-11-14 22:13", "pump"):
         assert text in result.stdout
-    assert "were missing, and are filled in" in result.stdout
+    assert "are missing and stay so" in result.stdout and "validation" not in result.stdout
     assert result.stdout.endswith("Wrote pumps.png.\n")
     picture = imread("pumps.png")
     assert picture.shape[1] > 1000 and picture.std() > 0.05
+
+
+def test_show_follows_the_paper_when_asked_to(own_file):
+    result = run("show", f"file:{own_file}?n=4", "--protocol", "text", "--out", "pumps.png")
+    for text in ("validation", "mean degree", "were missing, and are filled in"):
+        assert text in result.stdout
 
 
 def test_show_names_the_picture_after_the_cell_and_follows_its_options(own_file):

@@ -165,7 +165,12 @@ def generate(
 def fit(
     panel: Annotated[Path, typer.Argument(help="Readings: .csv, .tsv (also .gz), .parquet or .npz.")],
     out: Annotated[Path, typer.Option(help="Model folder to write.")],
-    graph: Annotated[Path | None, typer.Option(help="Graph: edge list or matrix (.csv), .npy or .npz.")] = None,
+    graph: Annotated[
+        Path | None,
+        typer.Option(
+            help="Graph: edge list or matrix (.csv), .npy or .npz; knn: from correlations of the rows fitted on."
+        ),
+    ] = None,
     symmetrize: Annotated[bool, typer.Option("--symmetrize", help="Use (A + A')/2 of the graph.")] = False,
     directed: Annotated[bool, typer.Option("--directed", help="Accept a directed graph.")] = False,
     layout: Layout = "auto",
@@ -198,6 +203,7 @@ def fit(
     The model ends where the file ends: `predict` and `stream` go on from there. Exit code 3: it is written, but its
     sets held far fewer of the last rows than promised (15 points or more under the target, and less than chance has).
     """
+    from jointset.adjacency import correlation_knn
     from jointset.advice import verdict_on
     from jointset.baselines.catalogue import ONE_AT_A_TIME
     from jointset.filters import GNF
@@ -231,9 +237,12 @@ def fit(
         started("reading")
         options: dict[str, Any] = {"layout": layout, "time_column": time_column, "day_first": day_first}
         options |= {"symmetrize": symmetrize, "directed": directed, "fleet": fleet, "notice": note}
-        data = Panel.read(panel, graph=graph, **options)
+        correlated = str(graph) == "knn"
+        data = Panel.read(panel, graph=None if correlated else graph, **options)
         if drop_dead:
             data = without_dead(data, three_blocks(data, train_share, test_share)[0], note)
+        if correlated:
+            data = data.with_graph(correlation_knn(three_blocks(data, train_share, test_share)[0].values))
         train, calibrating, test = three_blocks(data, train_share, test_share)
         started("fitting")
 

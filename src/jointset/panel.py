@@ -195,6 +195,10 @@ class Panel:
         high = np.fmax.reduce(self.values, axis=0, initial=-np.inf)
         return tuple(self.sensors[i] for i in np.flatnonzero(~(high > low)))
 
+    def level_and_scale(self) -> tuple[Array, Array]:
+        """Mean and population standard deviation (N,) of the readings of every sensor: what z-scores are made with."""
+        return np.nanmean(self.values, axis=0), np.nanstd(self.values, axis=0)
+
     def require_varying(self) -> Self:
         """The panel itself, refused when a sensor is constant: its scale is zero and no law fits it."""
         silent = [name for name, seen in zip(self.sensors, np.asarray(self.mask.any(axis=0)), strict=True) if not seen]

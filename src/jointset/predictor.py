@@ -126,7 +126,7 @@ class JointPredictor:
         warn_absurd(panel, "training")
         shift, scale = np.zeros(panel.n_sensors), np.ones(panel.n_sensors)
         if self.standardize:
-            shift, scale = np.nanmean(panel.values, axis=0), np.nanstd(panel.values, axis=0)
+            shift, scale = panel.level_and_scale()
         if pilot is not None:
             pilot = panel_of(pilot, panel.sensors)
             require(

@@ -45,16 +45,17 @@ class Promise(NamedTuple):
 def promise_of(predictor: Any, run: Run) -> Promise | None:
     """The promise of a calibrated predictor and what a run made of it; None where no row had a reading.
 
-    The band is that of `Trust.band_over`. A method without a verdict on itself counts its calibration rows and the
-    rows of the run as independent.
+    The band is as wide as that of `Trust.band_over`, but around the target: a method that was under it on its own
+    calibration rows has promised no less. A model without a verdict on itself, as older ones are, counts its
+    calibration rows and the rows of the run as independent.
     """
     steps = int((run.score == run.score).sum())
     if not steps:
         return None
-    target = 1.0 - predictor.alpha
+    target, m = 1.0 - predictor.alpha, predictor.n_calibration
     try:
-        low, high = predictor.trust().band_over(steps)
+        half = predictor.trust().half_width
     except InputError:
-        m = predictor.n_calibration
-        low, high = band_over(steps, target, CONFIDENT * math.sqrt(target * (1.0 - target) / m), m)
+        half = CONFIDENT * math.sqrt(target * (1.0 - target) / m)
+    low, high = band_over(steps, target, half, m)
     return Promise(target, run.joint, steps, low, high)

@@ -47,7 +47,7 @@ def test_rows_of_a_file_of_ones_own(readings, tmp_path):
     assert result.exit_code == 0, result.output
     table = read_results(tmp_path)
     assert table["method"].tolist() == ["static"] * 2 + ["ewma"] * 2 + ["ewma+aci"] * 2
-    assert (table["n"] == 8).all() and (table["n_test"] == 400).all() and (table["n_calibration"] == 351).all()
+    assert (table["n"] == 8).all() and (table["n_test"] == 400).all() and (table["n_calibration"] == 751).all()
     assert (table["width"] <= table["width_full"]).all()
     assert (table["log_volume"] <= np.log(table["width_full"]) + 0.8).all()
     assert (table["worst_window"] <= table["joint"] + 1e-12).all()
@@ -201,8 +201,8 @@ def test_a_file_that_was_only_touched_is_the_same_file(readings, tmp_path):
 def test_a_changed_file_that_looks_as_old_as_before_is_run_again_and_stands_alone(tmp_path):
     file, out = tmp_path / "readings.csv", tmp_path / "out"
     write_panel(PANEL[:1000], file)
-    assert bench(f"file:{file}", "ewma,spectral", out).exit_code == 0
-    assert "spectral" in CliRunner().invoke(app, ["tables", str(out)]).stdout
+    assert bench(f"file:{file}", "ewma,local", out).exit_code == 0
+    assert "local" in CliRunner().invoke(app, ["tables", str(out)]).stdout
     old, stat = settled(out), file.stat()
     write_panel(PANEL[1000:2500], file)
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
@@ -211,7 +211,7 @@ def test_a_changed_file_that_looks_as_old_as_before_is_run_again_and_stands_alon
     assert f"{file} has changed since rows of it were made: they are left out" in changed.stderr
     new = settled(out)
     assert new["method"].tolist() == ["ewma"] and new["n_test"].tolist() == [150]
-    assert "spectral" not in CliRunner().invoke(app, ["tables", str(out)]).stdout
+    assert "local" not in CliRunner().invoke(app, ["tables", str(out)]).stdout
     assert "has changed" not in bench(f"file:{file}", "ewma", out).stderr
 
     write_panel(PANEL[:1000], file)  # as it was: what the table shows is always of the file of the last run

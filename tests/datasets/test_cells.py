@@ -255,7 +255,7 @@ def test_file_cells_take_their_options(tmp_path):
     np.testing.assert_array_equal(found.panel.adjacency, expected)
     np.testing.assert_array_equal(found.raw.adjacency, expected)
     assert cell(f"file:{tmp_path / 'a.csv'}?graph=none").panel.adjacency is None
-    default = cell(f"file:{tmp_path / 'a.csv'}")
+    default = cell(f"file:{tmp_path / 'a.csv'}", "text")
     np.testing.assert_allclose(default.panel.adjacency, correlation_knn(default.train.values))
     logged = cell(f"file:{tmp_path / 'a.csv'}?log=yes")
     np.testing.assert_allclose(logged.preprocess.invert(logged.panel.values), logged.raw.values, rtol=1e-9)

@@ -15,7 +15,11 @@ import numpy as np
 if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
 
-PILOTS = {"text": ("calibration", "train", "validation"), "table": ("calibration", "train", "pilot")}
+PILOTS = {
+    "text": ("calibration", "train", "validation"),
+    "table": ("calibration", "train", "pilot"),
+    "fit": ("calibration", "train"),
+}
 
 
 class PlugIn(NamedTuple):

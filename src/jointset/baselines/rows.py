@@ -198,13 +198,13 @@ def fitted_backbones(
 
     if isinstance(backbone, list | tuple):
         require(len(backbone) == len(seeds), f"{len(backbone)} backbones for {len(seeds)} seeds: give one for each")
-        return [one if one.fitted else one.fit(cell.train) for one in backbone]
+        return [one if one.fitted else one.fit(cell.fitting) for one in backbone]
     if isinstance(backbone, str):
         backbone = backbone_named(backbone)
         if isinstance(backbone, LearnedBackbone):
             backbone = replace(backbone, device=(training or {}).get("device", backbone.device))
-            return backbone.fit_seeds(cell.train, list(seeds))
-    return [backbone if backbone.fitted else backbone.fit(cell.train)] * len(seeds)
+            return backbone.fit_seeds(cell.fitting, list(seeds))
+    return [backbone if backbone.fitted else backbone.fit(cell.fitting)] * len(seeds)
 
 
 def fitted_filters(
@@ -220,8 +220,13 @@ def fitted_filters(
 
     filter_ = filter_row(Name(method, None, None), protocol=cell.protocol, training=training).filter
     if isinstance(filter_, GNF):
-        return filter_.fit_seeds(_filter_block(cell), list(seeds), progress=progress)
-    return [filter_.fit(_filter_block(cell))] * len(seeds)
+        return filter_.fit_seeds(_fitting_block(cell), list(seeds), progress=progress)
+    return [filter_.fit(_fitting_block(cell))] * len(seeds)
+
+
+def _fitting_block(cell: Cell) -> Any:
+    """Those rows in the units that a filter is fitted in."""
+    return _filter_block(cell) if cell.scaled else cell.fitting
 
 
 def _filter_block(cell: Cell) -> Any:
@@ -252,7 +257,7 @@ def _residual_rows(
             protocol=cell.protocol,
             alpha=alpha,
             warmup=1 if table else 50,
-            standardize=False,  # cells hold z-scores, or a simulation in its own units
+            standardize=not cell.scaled,
             seed=cell.seed,
             backbone=mean,
         )
@@ -277,8 +282,8 @@ def pilot_block(method: str, protocol: str, asked: str | None = None) -> str:
     if asked:
         require(asked in (*PILOTS, between), f"unknown pilot block {asked!r}: {suggest(asked, PILOTS)}")
         return between if asked == "validation" else asked
-    if protocol == "table":
-        return "pilot"
+    if protocol in ("table", "fit"):
+        return {"table": "pilot", "fit": "train"}[protocol]
     return "calibration" if method in PLUG_IN else "validation" if method in BEFORE else "train"
 
 
@@ -290,7 +295,7 @@ def _published_rows(method: str, cell: Cell, alpha: float, seeds: tuple[int, ...
     from jointset.methods import published_row
 
     table = cell.protocol == "table"
-    options: dict[str, Any] = {"alpha": alpha, "warmup": 1 if table else 50, "standardize": False}
+    options: dict[str, Any] = {"alpha": alpha, "warmup": 1 if table else 50, "standardize": not cell.scaled}
 
     def make(seed: int, mean: Any) -> Any:
         wrap = row_rule(name.wrap, alpha, cell.protocol)
@@ -325,7 +330,7 @@ def _filter_rows(
 
     def make(filter_: Any, mean: Any) -> JointPredictor:
         predictor = unfitted.copy()
-        predictor.standardize, predictor.calibration = False, row_rule(name.wrap, alpha, cell.protocol)
+        predictor.standardize, predictor.calibration = not cell.scaled, row_rule(name.wrap, alpha, cell.protocol)
         if table and name.geometry != "box":
             predictor.score = RootMahalanobis()
         if table:

@@ -91,7 +91,7 @@ def groups_of(split: ResidualSplit, pilot: Pilot) -> Groups:
 
 def _graph(pilot: Pilot) -> Array:
     if pilot.adjacency is None:
-        raise InputError(f"{pilot.name} needs a graph: give an adjacency with the readings")
+        raise InputError(f"{pilot.name} needs a graph: give one (graph=knn makes one from correlations)")
     return np.asarray(pilot.adjacency)
 
 

@@ -155,10 +155,12 @@ def pilot_named(text: str) -> str:
     return _known(text, PILOTS, "pilot block") if text else ""
 
 
-def protocols_named(text: str) -> list[str]:
-    """Protocols of a comma-separated list."""
+def protocols_named(text: str | None) -> list[str] | list[None]:
+    """Protocols of a comma-separated list; None is the default of each cell."""
     from jointset.datasets.protocols import PROTOCOLS
 
+    if text is None:
+        return [None]
     return [_known(item, tuple(PROTOCOLS), "protocol") for item in _items(text)]
 
 

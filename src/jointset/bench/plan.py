@@ -16,6 +16,7 @@ from pathlib import Path
 from jointset.baselines.rows import ROWS, parse, pilot_block
 from jointset.bench.names import CELL_GROUPS, METHOD_GROUPS, cells_named, methods_named
 from jointset.datasets.origins import file_parts
+from jointset.datasets.protocols import default_protocol
 from jointset.methods import FILTERS, PUBLISHED
 
 __all__ = [
@@ -168,7 +169,7 @@ def tasks(
     methods: Sequence[str],
     seeds: Sequence[int],
     *,
-    protocols: Sequence[str] = ("text",),
+    protocols: Sequence[str | None] = (None,),
     backbones: Sequence[str] = (LINEAR,),
     settings: Settings | None = None,
     swap: bool = False,
@@ -178,13 +179,15 @@ def tasks(
     """Tasks that fill all rows that are not `done`, a cell after the other, the long ones first.
 
     Rows around a backbone run with every one of `backbones`; filters have a mean of their own, and with `swap` run
-    around every backbone's mean besides. `data`: digests of the cells, where they are known (`data_digest`).
+    around every backbone's mean besides. A protocol of None is the cell's default. `data`: digests of the
+    cells, where they are known (`data_digest`).
     """
     settings, finished = settings or Settings(), set(done)
     planned: list[Task] = []
     for cell in cells:
         digest = data_digest(cell) if data is None else data.get(cell, "")
-        for protocol in protocols:
+        for asked in protocols:
+            protocol = asked or default_protocol(cell)
             whole = [
                 Task(cell, protocol, mean, tuple(names), tuple(chosen), settings, digest)
                 for mean, names in _means(methods, backbones, swap)

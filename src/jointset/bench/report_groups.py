@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from jointset.baselines.catalogue import CATALOGUE
 from jointset.bench.tables.measured import coverage_mark
+from jointset.datasets.protocols import default_protocol
 from jointset.methods import PUBLISHED
 
 METRICS = (
@@ -122,7 +123,11 @@ def panels(rows: Iterable[Mapping[str, Any]]) -> list[Panel]:
     alphas, limits = {key[2] for key in by_panel}, {key[3] for key in by_panel}
     found = []
     for (cell, protocol, alpha, limit), groups in by_panel.items():
-        marks = [protocol] if len({key[1] for key in by_panel if key[0] == cell}) > 1 or protocol != "text" else []
+        marks = (
+            [protocol]
+            if len({key[1] for key in by_panel if key[0] == cell}) > 1 or protocol != default_protocol(cell)
+            else []
+        )
         marks += [f"target {100 * (1 - alpha):g} %"] if len(alphas) > 1 else []
         marks += [f"first {limit:,} steps"] if limit and len(limits) > 1 else []
         name = names[cell] + (f" ({', '.join(marks)})" if marks else "")

@@ -174,7 +174,7 @@ def _backbones(task: Task, cell: Cell) -> tuple[list[Any] | None, float]:
     mean, limit = backbone(task.backbone), task.settings.limit_steps
     assert isinstance(mean, LearnedBackbone)
     steps = min(limit, mean.steps) if limit else mean.steps
-    trained = replace(mean, steps=steps, device=task.settings.device).fit_seeds(cell.train, list(task.seeds))
+    trained = replace(mean, steps=steps, device=task.settings.device).fit_seeds(cell.fitting, list(task.seeds))
     return list(trained), (time.perf_counter() - begin) / len(task.seeds)
 
 
@@ -184,7 +184,7 @@ def _linear(mean: str, name: str, protocol: str, seed: int) -> tuple[Any, float]
     from jointset.backbones import backbone
 
     begin = time.perf_counter()
-    return backbone(mean).fit(_cell(name, protocol, seed).train), time.perf_counter() - begin
+    return backbone(mean).fit(_cell(name, protocol, seed).fitting), time.perf_counter() - begin
 
 
 def _training(task: Task, name: str, cell: Cell) -> dict[str, Any] | None:
@@ -232,7 +232,7 @@ def cell_of(task: Task) -> Cell:
 @lru_cache(maxsize=4)
 def _cell(name: str, protocol: str, seed: int) -> Cell:
     source = source_of(name, seed)
-    return build_cell(source, name, protocol, seed, source.missing or "fill")
+    return build_cell(source, name, protocol, seed, source.missing)
 
 
 def source_of(name: str, seed: int) -> Source:

@@ -26,7 +26,9 @@ def audit_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table (with MODEL PANEL).")] = False,
     html: Annotated[Path | None, typer.Option(help="Page to write with verdicts and decay plots.")] = None,
     audits: Annotated[str | None, typer.Option(help="Audits to run, comma-separated; `rank` only on request.")] = None,
-    protocol: Annotated[str, typer.Option(help="With --cells: text or table.")] = "text",
+    protocol: Annotated[
+        str | None, typer.Option(help="With --cells: text, table or fit; by default fit for files, else text.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of training and of the perturbations.")] = 0,
     alpha: Annotated[float, typer.Option(help="With --cells: miss rate.")] = 0.1,
     recipe: Annotated[str | None, typer.Option(help="Learned filters: fast, paper, or sharp (gnf-node).")] = None,
@@ -123,7 +125,7 @@ def _audit_cells(
     names: Sequence[str],
     out: Path,
     html: Path | None,
-    protocol: str,
+    protocol: str | None,
     seed: int,
     alpha: float,
     training: dict[str, Any],
@@ -135,6 +137,7 @@ def _audit_cells(
     from jointset.bench.plan import LEARNED
     from jointset.bench.task import message
     from jointset.datasets.cells import cell as cell_named
+    from jointset.datasets.protocols import default_protocol
     from jointset.errors import require_alpha
     from jointset.writing import new_folder, output_file
 
@@ -142,17 +145,20 @@ def _audit_cells(
         output_file(html, (".html",))
     require_alpha(alpha)
     require(seed >= 0, f"the seed must be a whole number >= 0, got {seed}")
-    require(len(protocols_named(protocol)) == 1, f"one protocol at a time, got {protocol!r}: text or table")
+    require(len(protocols_named(protocol)) == 1, f"one protocol at a time, got {protocol!r}: text, table or fit")
     methods = methods_named(filters)
-    shared = {"protocol": protocol, "seed": seed, "alpha": alpha}
     trained = {key: training.get(key) for key in TRAINING}
-    asked = {method: shared | (trained if parse(method).method in LEARNED else {}) for method in methods}
     pairs = [(name, method) for name in cells_named(cells) for method in methods]
+    asked = {
+        (name, method): {"protocol": protocol or default_protocol(name), "seed": seed, "alpha": alpha}
+        | (trained if parse(method).method in LEARNED else {})
+        for name, method in pairs
+    }
     new_folder(out)
     known = {}
     for name, method in pairs:  # two paths may come to one file name
         about = {"cell": name} if name.startswith("file:") else {}
-        known[name, method] = _known(audit_file(out, name, method), about | asked[method], again)
+        known[name, method] = _known(audit_file(out, name, method), about | asked[name, method], again)
     lacking = {
         pair: [name for name in names if again or "failed" in known[pair].get(name, {"failed": ""})] for pair in pairs
     }
@@ -164,7 +170,8 @@ def _audit_cells(
             if todo:
                 try:
                     loaded = loaded if loaded[0] == name else (name, cell_named(name, protocol, seed))
-                    content = _one_cell(loaded[1], method, todo, known[name, method], asked[method], training, started)
+                    before, how = known[name, method], asked[name, method]
+                    content = _one_cell(loaded[1], method, todo, before, how, training, started)
                 except Exception as error:  # data that is not here, or a filter that does not fit, stops no other
                     failed.append(f"{name}, {method}: {message(error)}")
                     continue
@@ -174,7 +181,7 @@ def _audit_cells(
             else:
                 content = known[name, method]
             done = "" if todo else ", done before"
-            title = f"{name}, {method} ({protocol}, seed {seed})"
+            title = f"{name}, {method} ({asked[name, method]['protocol']}, seed {seed})"
             audited[title] = {key: content[key] for key in names}
             show_audits(audited[title], title + done)
     if html is not None and audited:

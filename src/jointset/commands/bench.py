@@ -38,7 +38,12 @@ def bench_command(
     ],
     out: Annotated[Path, typer.Option(help="Folder of the results; rows that are there are not done again.")],
     seeds: Annotated[int, typer.Option(help="Number of seeds: 0, 1, ...")] = 1,
-    protocol: Annotated[str, typer.Option(help="text (as the paper describes), table (as its tables).")] = "text",
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            help="fit (as jointset fit; default for files), text (as the paper describes), table (as its tables)."
+        ),
+    ] = None,
     backbone: Annotated[str, typer.Option(help="Mean backbones: gpvar, var, gru, transformer, stgnn.")] = "gpvar",
     swap: Annotated[
         bool, typer.Option("--swap", help="Run filters around every backbone's mean too, not only their own.")

@@ -84,9 +84,16 @@ def path(
 @data_app.command()
 def show(
     cell: Annotated[str, typer.Argument(help="metr-la-20, aqi, grssf-a-60, ... or file:PATH?n=20&graph=knn")],
-    protocol: Annotated[str, typer.Option(help="text (as the paper describes) or table (as its tables).")] = "text",
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            help="fit (as jointset fit; default for files), text (as the paper describes), table (as its tables)."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sensors drawn (table) or of the simulation.")] = 0,
-    missing: Annotated[str, typer.Option(help="fill (gaps filled as in the paper) or mask (gaps stay).")] = "fill",
+    missing: Annotated[
+        str | None, typer.Option(help="fill (gaps filled as in the paper) or mask (gaps stay, as in protocol fit).")
+    ] = None,
     graph: Annotated[
         str | None, typer.Option(help="source, knn, haversine, road, none, or a file; by default the data set's own.")
     ] = None,

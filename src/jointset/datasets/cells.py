@@ -19,7 +19,7 @@ from jointset.contracts import Array
 from jointset.datasets.notes import graph_notes, reading_notes, time_notes
 from jointset.datasets.origins import Source, Treatment, file_source, named_source
 from jointset.datasets.preprocess import Missing, Preprocess, Repairs, without_sentinels
-from jointset.datasets.protocols import block_slices, choose_sensors, protocol_named
+from jointset.datasets.protocols import Protocol, block_slices, choose_sensors, default_protocol, protocol_named
 from jointset.errors import require, require_known
 from jointset.fleet import without_dead
 from jointset.graph import symmetrize
@@ -34,8 +34,9 @@ class Cell:
     """Readings ready to fit, with everything that was done to them.
 
     panel: preprocessed readings of the chosen sensors, their graph attached · raw: the same sensors and steps in
-    physical units, as the source gives them · blocks: steps of train, validation (`table`: pilot), calibration and
-    test, in time order · repairs: what preprocessing did to each block · notes: what a user should know.
+    physical units, as the source gives them · blocks: steps of train, validation (`table`: pilot; `fit`: none),
+    calibration and test, in time order · repairs: what preprocessing did to each block · notes: what a user should
+    know.
     """
 
     name: str
@@ -60,6 +61,19 @@ class Cell:
         values = self.raw.values[steps]
         return ~(np.isnan(values) | np.isin(values, self.preprocess.sentinels))
 
+    @property
+    def scaled(self) -> bool:
+        """Whether the panel is in the units that filters and means are fitted in; else predictors standardise."""
+        return self.protocol != "fit"
+
+    @property
+    def fitting(self) -> Panel:
+        """The training block in the units that filters and means are fitted in."""
+        if self.scaled:
+            return self.train
+        shift, scale = self.train.level_and_scale()
+        return self.train.with_values((self.train.values - shift) / scale)
+
     def block(self, name: str) -> Panel:
         """The preprocessed readings of one block."""
         require_known(name, self.blocks, f"no block {name!r} in protocol {self.protocol}")
@@ -83,14 +97,16 @@ class Cell:
 
 def cell(
     name: str,
-    protocol: str = "text",
+    protocol: str | None = None,
     seed: int = 0,
-    missing: Missing = "fill",
+    missing: Missing | None = None,
     *,
     graph: str | Path | None = None,
     sentinels: Sequence[float] | None = None,
 ) -> Cell:
     """The cell of a name; `graph` (a rule of RULES or a file) and `sentinels` replace those of the data set.
+
+    protocol: `text`, `table` or `fit` (see `jointset.datasets.protocols`); by default `fit` for a file, else `text`.
 
     `file:PATH?key=value&...` reads any file: n (sensors to keep), graph, missing, layout, time (the column), sentinels
     (`-99,-1`), log (yes), directed (yes), drop (a sensor to leave out; may be given again), drop_dead (yes: leaves out
@@ -108,12 +124,19 @@ def cell(
     if sentinels is not None:
         replaced["sentinels"] = tuple(sentinels)
     source = source._replace(treatment=source.treatment._replace(**replaced))
-    return build_cell(source, name if own_file else name.strip().lower(), protocol, seed, source.missing or missing)
+    name = name if own_file else name.strip().lower()
+    return build_cell(source, name, protocol or default_protocol(name), seed, source.missing or missing)
 
 
-def build_cell(source: Source, name: str, protocol: str, seed: int, missing: Missing) -> Cell:
-    """Choose sensors, preprocess, attach the graph, split."""
+def build_cell(source: Source, name: str, protocol: str, seed: int, missing: Missing | None = None) -> Cell:
+    """Choose sensors, preprocess, attach the graph, split; gaps are filled in the paper's protocols, else left open."""
     rules, treatment = protocol_named(protocol), source.treatment
+    require(
+        rules.printed or missing != "fill",
+        f"protocol {protocol} leaves gaps as they are: leave missing=fill out, or ask for protocol text",
+    )
+    zeros = treatment.zeros and missing == "mask"
+    missing = missing or ("fill" if rules.printed else "mask")
     panel = _without_codes(source.panel, treatment.sentinels)
     blocks = block_slices(rules, panel)
     told = [*source.notes]
@@ -127,15 +150,16 @@ def build_cell(source: Source, name: str, protocol: str, seed: int, missing: Mis
     del panel, graphed
 
     ends = [block.stop for block in blocks.values()]
-    codes = (*treatment.sentinels, *((0.0,) if treatment.zeros and missing == "mask" else ()))
+    codes = (*treatment.sentinels, *((0.0,) if zeros else ()))
     if treatment.prepared:
         steps = Preprocess.identity(raw.sensors)
     else:
-        steps = Preprocess.fit(raw[blocks["train"]], sentinels=codes, missing=missing, log=treatment.log)
+        options: dict[str, Any] = {"missing": missing, "log": treatment.log, "scale": rules.printed}
+        steps = Preprocess.fit(raw[blocks["train"]], sentinels=codes, **options)
     values = steps.apply(raw.values, ends)
     values.flags.writeable = False  # so that the panel need not copy it
     prepared = raw.with_values(values)
-    prepared, graph_told = _with_symmetric_graph(prepared, blocks["train"], treatment)
+    prepared, graph_told = _with_symmetric_graph(prepared, blocks["train"], treatment, rules)
     repairs = dict(zip(blocks, steps.repairs(raw.values, ends), strict=False))
     notes = (
         *told,
@@ -174,16 +198,19 @@ def _with_fixed_graph(panel: Panel, treatment: Treatment) -> Panel:
     return panel.with_graph(adjacency, directed=True)
 
 
-def _with_symmetric_graph(panel: Panel, train: slice, treatment: Treatment) -> tuple[Panel, tuple[str, ...]]:
-    """The preprocessed panel with its final graph, symmetric and without self loops, and the notes on it."""
-    rule = treatment.graph or ("knn" if panel.adjacency is None else "source")
+def _with_symmetric_graph(
+    panel: Panel, train: slice, treatment: Treatment, rules: Protocol
+) -> tuple[Panel, tuple[str, ...]]:
+    """The preprocessed panel with its final graph, symmetric, in a paper's protocol without self loops; notes on it."""
+    rule = treatment.graph or ("source" if panel.adjacency is not None else "knn" if rules.printed else "none")
     if rule == "knn":
         panel = panel.with_graph(correlation_knn(panel.values[train]))
     directed = False
     if panel.adjacency is not None:
         directed = not np.allclose(panel.adjacency, panel.adjacency.T)
-        adjacency = symmetrize(panel.adjacency)
-        np.fill_diagonal(adjacency, 0.0)
+        adjacency = symmetrize(panel.adjacency) if directed or rules.printed else np.array(panel.adjacency)
+        if rules.printed:
+            np.fill_diagonal(adjacency, 0.0)
         panel = panel.with_graph(adjacency)
     return panel, graph_notes(panel, rule, directed=directed)
 

@@ -58,9 +58,18 @@ class Preprocess:
 
     @classmethod
     def fit(
-        cls, train: Panel, *, sentinels: Sequence[float] = (), missing: Missing = "fill", log: bool = False
+        cls,
+        train: Panel,
+        *,
+        sentinels: Sequence[float] = (),
+        missing: Missing = "fill",
+        log: bool = False,
+        scale: bool = True,
     ) -> Preprocess:
-        """Constants of the training block; a sensor that is constant or missing there is refused by name."""
+        """Constants of the training block; a sensor that is constant or missing there is refused by name.
+
+        Without `scale` readings keep their units.
+        """
         require(
             missing in get_args(Missing), f"unknown treatment of gaps {missing!r}: use {' or '.join(get_args(Missing))}"
         )
@@ -76,7 +85,7 @@ class Preprocess:
             not flat,
             f"sensors that hardly vary in the training block: {some(flat)}; leave them out, file:PATH?drop=NAME",
         )
-        return cls(train.sensors, median, np.nanmean(levels, axis=0), sd, log, missing, codes)
+        return cls(train.sensors, median, np.nanmean(levels, axis=0), sd, log, missing, codes) if scale else raw
 
     @classmethod
     def identity(cls, sensors: Sequence[str]) -> Preprocess:

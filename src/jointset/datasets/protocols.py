@@ -1,8 +1,10 @@
-"""The two protocols of a benchmark cell: which sensors it holds and how its steps are split.
+"""The protocols of a benchmark cell: which sensors it holds, how its steps are split, what becomes of gaps and units.
 
-`text` is what the paper describes: the k sensors of largest mean magnitude (or variance) in the training block, all
-test steps. `table` is what its printed tables were made with: sensors by the variance of the whole series, the top k
-for seed 0 and a draw from the top 2k for the others, and the first 4,000 test steps.
+`fit` is what `jointset fit` does to a file, and the default for files: 70 % of the steps to fit on, 20 % to calibrate
+and 10 % to test, gaps left open, readings in their own units, shapes fitted on the training rows. `text` is what the
+paper describes: four blocks, gaps filled, z-scores, the k sensors of largest mean magnitude (or variance) in the
+training block, all test steps. `table` is what its printed tables were made with: sensors by the variance of the whole
+series, the top k for seed 0 and a draw from the top 2k for the others, and the first 4,000 test steps.
 """
 
 from __future__ import annotations
@@ -16,23 +18,38 @@ from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.panel import Panel
 
-FRACTIONS = (0.7, 0.1, 0.1, 0.1)
+PAPER = (0.7, 0.1, 0.1, 0.1)
 COLUMNS = 32  # sensors looked at together, so that no copy of a whole panel is made
 Size = Literal["magnitude", "variance"]
 
 
 class Protocol(NamedTuple):
-    """Names of the four blocks in time order, and how many test steps count (None: all)."""
+    """Names and shares of the blocks in time order, how many test steps count (None: all), and whether it is a paper's.
+
+    Of a paper: gaps are filled, readings scaled once for all, and a file without a graph gets one from correlations.
+    """
 
     name: str
-    blocks: tuple[str, str, str, str]
-    test_steps: int | None
+    blocks: tuple[str, ...]
+    fractions: tuple[float, ...] = PAPER
+    test_steps: int | None = None
+    printed: bool = True
 
 
 PROTOCOLS = {
-    "text": Protocol("text", ("train", "validation", "calibration", "test"), None),
-    "table": Protocol("table", ("train", "pilot", "calibration", "test"), 4000),
+    "fit": Protocol("fit", ("train", "calibration", "test"), (0.7, 0.2, 0.1), printed=False),
+    "text": Protocol("text", ("train", "validation", "calibration", "test")),
+    "table": Protocol("table", ("train", "pilot", "calibration", "test"), test_steps=4000),
 }
+
+
+def default_protocol(name: str) -> str:
+    """The protocol of a cell where none is asked for: `fit` for a file, `text` for a data set.
+
+    >>> default_protocol("file:speeds.csv"), default_protocol("metr-la-20")
+    ('fit', 'text')
+    """
+    return "fit" if name.startswith("file:") else "text"
 
 
 def protocol_named(name: str) -> Protocol:
@@ -43,13 +60,14 @@ def protocol_named(name: str) -> Protocol:
 
 
 def block_slices(protocol: Protocol, panel: Panel) -> dict[str, slice]:
-    """Steps of the four blocks, as `Panel.split` cuts them; `table` ends its test block early.
+    """Steps of the blocks, as `Panel.split` cuts them; `table` ends its test block early.
 
     >>> block_slices(PROTOCOLS["text"], Panel(np.zeros((100, 1)), ["a"]))["test"]
     slice(90, 100, None)
     """
-    lengths = [len(block) for block in panel.split(FRACTIONS)]
-    require(min(lengths) > 0, f"{panel.T} steps do not fill four blocks of 70, 10, 10 and 10 %: give at least 10")
+    lengths = [len(block) for block in panel.split(protocol.fractions)]
+    shares = ", ".join(f"{100 * share:.0f}" for share in protocol.fractions)
+    require(min(lengths) > 0, f"{panel.T} steps do not fill blocks of {shares} %: give at least 10")
     ends = np.cumsum([0, *lengths]).tolist()
     slices = {name: slice(*ends[i : i + 2]) for i, name in enumerate(protocol.blocks)}
     if protocol.test_steps is not None:
@@ -70,7 +88,7 @@ def choose_sensors(protocol: Protocol, panel: Panel, k: int, seed: int = 0, by: 
         if seed == 0:
             return np.sort(order[:k])
         return np.sort(np.random.default_rng(seed).choice(order[: 2 * k], k, replace=False))
-    train = panel.values[: len(panel.split(FRACTIONS)[0])]
+    train = panel.values[: len(panel.split(protocol.fractions)[0])]
     size = per_sensor(train, _magnitude if by == "magnitude" else _variance)
     ranked = sorted(range(panel.n_sensors), key=lambda i: (-size[i], panel.sensors[i]))
     return np.sort(ranked[:k])
