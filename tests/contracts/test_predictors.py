@@ -3,14 +3,22 @@
 import numpy as np
 import pytest
 
-from jointset import AgACI, BlockMaximum, GraphLGSSM, JointPredictor
+from jointset import ACI, AgACI, BlockMaximum, GraphLGSSM, JointPredictor
+from jointset.baselines.published import SPCI, MultiDimSPCI
 from jointset.checks import calibrated, check_calibrated, check_fresh_process, check_predictor, promises
 from jointset.methods import METHODS
 
 OTHERS = ("ewma:box+aci", "local:box", "kalman:box+pid", "time-of-day:box", "static+dtaci")
 SEVERAL_RADII = ("factor+aci", "group+agaci", "spectral+dtaci", "per-group-factor+pid")
 SCALED = ("copula+split", "copula+aci", "multidim-spci-empirical+agaci", "spci-empirical+dtaci", "hopcpt+pid")
-NAMES = (*METHODS, *OTHERS, *SEVERAL_RADII, *SCALED)
+FORMS = {  # that have no name
+    "local ellipsoids": lambda: MultiDimSPCI("empirical", neighbors=60),
+    "local ellipsoids, scaled": lambda: MultiDimSPCI("empirical", neighbors=60, wrap=ACI(0.1)),
+    "new forests": lambda: MultiDimSPCI(refit=5),
+    "shared level": lambda: SPCI("empirical", bonferroni=True),
+    "blocks": lambda: JointPredictor(GraphLGSSM(), BlockMaximum((np.arange(3), np.arange(3, 8))), AgACI(0.1)),
+}
+NAMES = (*METHODS, *OTHERS, *SEVERAL_RADII, *SCALED, *FORMS)
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +27,7 @@ def predictors():
 
     def make(name):
         if name not in made:
-            made[name] = calibrated(name)
+            made[name] = calibrated(FORMS.get(name, name))
         return made[name]
 
     return make
@@ -34,11 +42,9 @@ def test_every_saved_model_goes_on_in_another_process(predictors):
     check_fresh_process({name: predictors(name) for name in NAMES})
 
 
-def test_a_predictor_put_together_by_hand_keeps_it_too():
-    def blocks():
-        return JointPredictor(GraphLGSSM(), BlockMaximum((np.arange(3), np.arange(3, 8))), AgACI(0.1))
-
-    check_predictor(blocks)
+def test_one_call_checks_a_method_by_its_name_or_by_its_maker():
+    check_predictor("ewma:box+aci")
+    check_predictor(FORMS["blocks"])
 
 
 # ---------------------------------------------------------------------- the checks bite
