@@ -9,6 +9,8 @@ import typer
 
 from jointset.fleet import Fleet, names_listed, read_renames
 
+Alpha = Annotated[float, typer.Option(help="Miss rate: 0.1 asks for 90 % coverage.")]
+Model = Annotated[Path, typer.Argument(help="Model folder written by `jointset fit`.")]
 Layout = Annotated[str, typer.Option(help="auto, wide (a column per sensor) or long (time, sensor, value).")]
 TimeColumn = Annotated[str | None, typer.Option(help="Name of the time column, where it is not found by itself.")]
 DayFirst = Annotated[bool, typer.Option("--day-first", help="Dates begin with the day, as in 31/12/2012 23:55.")]

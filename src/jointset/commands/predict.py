@@ -1,0 +1,83 @@
+"""`jointset predict`: the next set, or those of the rows of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jointset.commands.readings import (
+    DayFirst,
+    Drop,
+    Highest,
+    IgnoreUnknown,
+    Layout,
+    Lowest,
+    Model,
+    Rename,
+    TimeColumn,
+    fleet_asked,
+)
+from jointset.errors import require
+from jointset.terminal import busy, note, phases, show_json, show_region, show_summary, show_trust
+
+
+def predict_command(
+    model: Model,
+    panel: Annotated[Path | None, typer.Argument(help="Rows that follow those the model has seen.")] = None,
+    out: Annotated[Path | None, typer.Option(help="One line a row: .csv, .json or .parquet (with PANEL).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Save the model as it is after the last row of PANEL.")] = False,
+    layout: Layout = "auto",
+    time_column: TimeColumn = None,
+    day_first: DayFirst = False,
+    drop: Drop = None,
+    rename: Rename = None,
+    ignore_unknown: IgnoreUnknown = False,
+    lowest: Lowest = None,
+    highest: Highest = None,
+) -> None:
+    """Show the set for the next reading, or run through the rows of a file.
+
+    A sensor of the model without a column counts as missing in every row.
+    """
+    from jointset.limits import limits_asked
+    from jointset.methods import load_predictor
+    from jointset.panel import Panel
+    from jointset.writing import TABLES, output_file, write_run
+
+    fleet = fleet_asked(drop, rename, ignore_unknown)
+    with busy("loading the model"):
+        predictor = load_predictor(model)
+    limits = limits_asked(lowest, highest)
+    if panel is None:
+        require(
+            out is None and not save, "--out and --save need PANEL, rows to run through; --json prints the next set"
+        )
+        show_region(predictor, as_json, limits)
+        if not as_json:
+            show_trust(predictor)
+        return
+    if out is not None:
+        output_file(out, TABLES)
+    options: dict[str, Any] = {"layout": layout, "time_column": time_column, "day_first": day_first, "notice": note}
+    with busy("reading"):
+        data = Panel.read(panel, sensors=predictor.sensors, fleet=fleet, directed=True, **options)
+    if predictor.repeats(data):
+        note("these rows begin before the last row the model has seen: coverage on known rows flatters")
+    with phases(len(data)) as started:
+        run = predictor.run(data, regions=False, progress=lambda rows: started("predicting", rows))
+    if out is not None:
+        with busy("writing"):
+            write_run(limits.of(run), out)
+    if save:
+        predictor.save(model)
+    if as_json:
+        show_json(run.summary())
+    else:
+        show_summary(run, predictor.alpha, f"On the {len(data)} rows of {panel}")
+        show_trust(predictor)
+        typer.echo(f"Wrote {out}." if out else "--out FILE.csv writes one line a row.")
+        if save:
+            typer.echo(f"Saved {model}, as it is after the last of these rows.")

@@ -1,0 +1,80 @@
+"""`jointset stream`: rows on stdin, answers on stdout."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from typing import Annotated, Any
+
+import typer
+
+from jointset.commands.readings import (
+    DayFirst,
+    Drop,
+    Highest,
+    IgnoreUnknown,
+    Layout,
+    Lowest,
+    Model,
+    Rename,
+    TimeColumn,
+    fleet_asked,
+)
+from jointset.terminal import busy, note
+
+
+def stream_command(
+    model: Model,
+    save: Annotated[bool, typer.Option("--save", help="Save the model at the end of input or on Ctrl-C.")] = False,
+    save_every: Annotated[int | None, typer.Option(help="Save it after every so many good rows too.")] = None,
+    format: Annotated[str, typer.Option(help="Input: auto, csv or json.")] = "auto",
+    layout: Layout = "auto",
+    time_column: TimeColumn = None,
+    day_first: DayFirst = False,
+    drop: Drop = None,
+    rename: Rename = None,
+    ignore_unknown: IgnoreUnknown = False,
+    lowest: Lowest = None,
+    highest: Highest = None,
+    top: Annotated[int, typer.Option(help="Sensors to name that contribute most to the score.")] = 3,
+    trust: Annotated[bool, typer.Option("--trust", help="Add drift and expected coverage to every line.")] = False,
+) -> None:
+    """Read rows on stdin, write one JSON line a row on stdout.
+
+    Input is CSV with a header line that names the sensors, CSV of time, sensor and value, or one JSON object or list a
+    line. The set of a row is the one announced before the row was read. A bad row gets a line with an error and
+    changes nothing. In long CSV the rows of one time are one reading; it is answered when all sensors have been read,
+    or when a row of a later time comes.
+    """
+    from jointset.limits import limits_asked
+    from jointset.methods import load_predictor
+    from jointset.saving import RegularSaves
+    from jointset.streaming import Stream
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C
+    saves = None if save_every is None else RegularSaves(model, save_every, note)
+    with busy("loading the model"):
+        predictor = load_predictor(model)
+    options: dict[str, Any] = {"format": format, "layout": layout, "time_column": time_column, "day_first": day_first}
+    fleet = fleet_asked(drop, rename, ignore_unknown)
+    options |= {"fleet": fleet, "limits": limits_asked(lowest, highest), "notice": note}
+    live = Stream(predictor, top=top, trust=trust, **options)
+    lines = (line.decode("utf-8", errors="replace") for line in typer.get_binary_stream("stdin"))
+    try:
+        try:
+            for answer in live.answers(lines):
+                typer.echo(json.dumps(answer, allow_nan=False))
+                if saves is not None and "error" not in answer:
+                    saves.saw(live.predictor)
+        finally:
+            time.sleep(0)  # a Ctrl-C that came together with the end of input is raised here, not while saving
+    finally:
+        known = predictor if saves is None or saves.saved is None else saves.saved
+        if (save or saves is not None) and live.predictor is not known:
+            live.predictor.save(model)
+        if live.scored:
+            share = f"{100 * live.inside / live.scored:.1f} % inside (target {100 * (1 - predictor.alpha):g} %)"
+            note(f"{live.rows} rows, {live.bad} bad, {share}")
+        if live.closing():
+            note("; ".join(live.closing()))
