@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 State = TypeVar("State")
+Pieces = Sequence[tuple[int, float]]  # directions of every covariance of a shape, and its share of the miss rate
 
 
 class Law(Protocol):

@@ -7,18 +7,17 @@ small. The loss is a matter of how many directions are fitted on how many rows (
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from jointset.contracts import Pieces
 from jointset.errors import require_alpha
 from jointset.panel import Panel
 from jointset.storage import storable
 from jointset.trust import HORIZON, Trust
 
 HARMLESS = 0.01  # loss of coverage below which nothing is said
-Pieces = Sequence[tuple[int, float]]  # directions of every covariance, and its share of the miss rate
 
 
 @storable

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.contracts import Array
+from jointset.contracts import Array, Pieces
 from jointset.errors import InputError, require
 from jointset.panel import Panel
-from jointset.reuse import Pieces
 from jointset.storage import storable
 
 ROWS_AT_ONCE = 4096

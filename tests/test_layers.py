@@ -1,0 +1,110 @@
+"""Modules import only from their own layer and from those below it, lazily or not."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[1] / "src"
+LAYERS = {  # lowest first: a module belongs where the longest of its prefixes stands
+    "inputs": """contracts errors atomic files parts storage folders times fleet layout graph graph_files adjacency
+        communities panel_checks panel reading labels outliers row_clock sensor_health live_rows""",
+    "laws": "lowrank covariance recursion laws bures ties partial",
+    "means and filters": """filters backbones baselines baselines.piecewise baselines.shrinkage baselines.updates
+        baselines.sliding baselines.shapes baselines.conditional baselines.residual_filter baselines.static
+        baselines.splits""",
+    "scores, regions, calibration": """scores regions regions_composite calibration own_bands baselines.root_score
+        baselines.cost_agaci baselines.components""",
+    "predictor": "integrated_time trust reuse clock_coverage runs limits promise soundness saving predictor",
+    "live and experiments": """streaming writing datasets baselines.catalogue baselines.named baselines.published
+        baselines.rows methods advice checks __init__""",
+    "bench, audits, report": "terminal bench audits report",
+    "commands": "commands cli",
+}
+ALLOWED = {  # who may look up, and why
+    ("folders", "__init__"): "the version that wrote a folder, asked for while writing",
+    ("predictor", "baselines.published.older"): "folders of older versions, which few have, opened when met",
+}
+
+
+def layer_of(module):
+    """Position of the layer a module stands in, None where it stands in none."""
+    fits = [
+        (len(prefix), place)
+        for place, prefixes in enumerate(LAYERS.values())
+        for prefix in prefixes.split()
+        if module == prefix or module.startswith(f"{prefix}.")
+    ]
+    return max(fits)[1] if fits else None
+
+
+def modules(root):
+    """Files of a package by module name, without the name of the package itself."""
+    found = {}
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)] = path
+    return found
+
+
+def imports_of(source, known):
+    """Modules of the package that a source imports when it runs; those for type checkers alone are left out."""
+    tree = ast.parse(source)
+    unseen = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in unseen:
+            continue
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for name in names:
+            if name.split(".")[0] == "jointset":
+                yield _module(name.partition(".")[2], known)
+
+
+def _module(name, known):
+    """The module that a dotted name stands in."""
+    while name and name not in known:
+        name = name.rpartition(".")[0]
+    return name or "__init__"
+
+
+def upward(found):
+    """Imports from a layer above, as pairs of modules."""
+    return {
+        (module, other)
+        for module, path in found.items()
+        for other in imports_of(path.read_text(), found)
+        if layer_of(other) > layer_of(module)
+    }
+
+
+@pytest.fixture(scope="module")
+def package():
+    return modules(SRC / "jointset")
+
+
+def test_every_module_stands_in_a_layer(package):
+    assert [module for module in package if layer_of(module) is None] == []
+
+
+def test_layers_only_point_down(package):
+    assert upward(package) == set(ALLOWED)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["from jointset import bench", "def f():\n    import jointset.audits.theory", "import jointset.cli"],
+)
+def test_a_new_import_from_above_is_found(line, tmp_path):
+    for name in ("laws.py", "cli.py", "bench/__init__.py", "audits/theory.py"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(line if name == "laws.py" else "")
+    assert len(upward(modules(tmp_path))) == 1
