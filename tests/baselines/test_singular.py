@@ -1,5 +1,6 @@
 """Duplicate sensors: rows whose covariance is singular add a ridge, say so once, and no set of theirs is flat."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -106,6 +107,15 @@ def test_the_volume_of_duplicates_is_that_of_the_ridge(name):
         calibrated(one, panel)[0].run(panel[CALIBRATED:], regions=False).log_volume.mean() for one in ("static", name)
     ]
     assert volumes[1] == pytest.approx(volumes[0], abs=0.7)
+
+
+@pytest.mark.parametrize("name", [*COMPONENTS, *TABLE])
+def test_the_middle_of_a_set_with_a_ridge_is_inside_whatever_is_missing(name):
+    """The least score of a component with a ridge is its radius too, also for rows with gaps."""
+    panel = made(3)
+    region = calibrated(name, panel)[0].predict()
+    for missing in itertools.product([False, True], repeat=4):
+        assert region.contains(np.where(missing, np.nan, region.center)) == (not all(missing)), missing
 
 
 def test_the_ridge_has_the_documented_size():

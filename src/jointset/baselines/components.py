@@ -44,12 +44,12 @@ class ComponentLaw:
         e = (np.asarray(y, dtype=float) - self.mean) / self.unit
         missing = np.atleast_2d(np.isnan(e))
         if not missing.any():
-            return settled(self.structure.scores(e))
+            return settled(self.structure.at_least(self.structure.scores(e)))
         rows, scores = np.atleast_2d(e), np.empty((*missing.shape[:-1], len(self.structure.shares)))
         patterns, which = np.unique(missing, axis=0, return_inverse=True)
         for number, pattern in enumerate(patterns):
             same = which.ravel() == number
-            scores[same] = self._with_gaps(rows[same], pattern, level)
+            scores[same] = self.structure.at_least(self._with_gaps(rows[same], pattern, level))
         return settled(scores).reshape(*e.shape[:-1], -1)
 
     def _with_gaps(self, e: Array, missing: Array, level: float) -> Array:
@@ -174,7 +174,8 @@ class _Structure:
         """Directions of every fitted covariance, and its share of the miss rate."""
         return [(B.shape[1], share) for B, share in zip(self.bases, self.shares, strict=True)]
 
-    def _at_least(self, scores: Array) -> Array:
+    def at_least(self, scores: Array) -> Array:
+        """Component scores (..., K), those below the least raised to it."""
         return np.maximum(scores, self.least) if any(self.least) else scores
 
     @cached_property
@@ -206,7 +207,7 @@ class OrthogonalBlocks(_Structure):
 
     def scores(self, e: Array) -> Array:
         """Component scores (..., K)."""
-        return self._at_least(np.stack(self._distances(e), axis=-1))
+        return np.stack(self._distances(e), axis=-1)
 
     def quantiles(self, covariance: Array, level: float) -> Array:
         """Quantiles of the scores (K,) that together cover `level` of normal residuals with this covariance."""
@@ -304,7 +305,7 @@ class FactorBox(_Structure):
         """Largest factor root score and largest studentised rest (..., 2)."""
         factor = np.sqrt(np.max(self._distances(e), axis=0))
         rest = e - e @ self._projection
-        return self._at_least(np.stack([factor, (np.abs(rest) / self.sd).max(axis=-1)], axis=-1))
+        return np.stack([factor, (np.abs(rest) / self.sd).max(axis=-1)], axis=-1)
 
     def quantiles(self, covariance: Array, level: float) -> Array:
         """Quantiles of both scores (2,) that together cover `level` of normal residuals with this covariance."""
