@@ -104,6 +104,20 @@ def test_inside_is_the_same_on_both_scales(scores, lookback):
     assert state.steps == last.steps == 500
 
 
+@pytest.mark.parametrize("lookback", [0, 50])
+def test_an_infinite_radius_is_the_whole_space_also_where_a_component_was_always_zero(scores, lookback):
+    rule = SharedLevel(ACI(0.1, gamma=0.05, clip=None), (0.5, 0.3, 0.2), lookback)
+    scores = scores * [1.0, 0.0, 1.0]
+    new = np.random.default_rng(3).exponential(3.0, size=(40, 3)) * [1.0, 0.0, 1.0]
+    state = rule.start(scores)
+    (radii, nominal, levels), _ = rule.run(state, new)
+    assert np.isinf(levels).any() and (radii[np.isinf(levels)] == np.inf).all()
+    np.testing.assert_array_equal(nominal <= levels, (new <= radii).all(axis=1))
+    for t, s in enumerate(new):
+        np.testing.assert_array_equal(rule.radii(state), radii[t])
+        state = rule.update(state, s)
+
+
 def test_aci_moves_the_one_level(scores):
     """alpha_{t+1} = alpha_t + gamma (alpha - miss_t), whatever the number of components."""
     rule = SharedLevel(ACI(0.1, gamma=0.005), (0.5, 0.3, 0.2))

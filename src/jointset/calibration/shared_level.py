@@ -10,8 +10,9 @@ from the scores 1/M .. (M - 1)/M, for which its radius at alpha is 1 - alpha, so
 Bonferroni set and ACI moves alpha_t as it always does.
 
 Past 1 the scale goes on beyond the pools: a component score above all of its pool has the nominal score
-s_j / max pool_j, and a nominal radius r > 1 holds every component to r max pool_j. So a rule whose radius may exceed
-every past score (AgACI, PID) emits the set it believes in: `contains` is `score <= radius` at every step.
+s_j / max pool_j, and a nominal radius r > 1 holds every component to r max pool_j, an infinite one to nothing. So a
+rule whose radius may exceed every past score (AgACI, PID) emits the set it believes in: `contains` is
+`score <= radius` at every step.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ class SharedLevel:
             rank = math.floor((m + 1) * (1.0 - GUARD - part * alpha))  # counted from 0
             limited |= rank >= m
             radii.append(pool[min(max(rank, 0), m - 1)] * max(nominal, 1.0) if nominal >= 0.0 else -1.0)
-        return radii, limited
+        return [math.inf] * len(pools) if nominal == math.inf else radii, limited
 
     def _radii(self, pools: tuple[ScorePool, ...], nominal: Array) -> tuple[Array, Array]:
         """Radii (T, K) at nominal radii (T,), and whether any had to be limited (T,)."""
@@ -174,8 +175,10 @@ class SharedLevel:
             m = len(pool.scores)
             rank = np.floor((m + 1) * (1.0 - GUARD - part * alphas)).astype(int)  # counted from 0
             limited |= rank >= m
-            columns.append(pool.scores[np.clip(rank, 0, m - 1)] * np.maximum(nominal, 1.0))
-        return np.where(nominal[:, None] >= 0.0, np.stack(columns, axis=-1), -1.0), limited
+            with np.errstate(invalid="ignore"):  # 0 times infinity
+                columns.append(pool.scores[np.clip(rank, 0, m - 1)] * np.maximum(nominal, 1.0))
+        radii = np.where(nominal[:, None] >= 0.0, np.stack(columns, axis=-1), -1.0)
+        return np.where(nominal[:, None] == math.inf, math.inf, radii), limited
 
     def infinite_share(self, state: SharedState) -> float:
         """Share of the steps so far at which a radius had to be limited."""
