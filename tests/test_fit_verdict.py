@@ -62,6 +62,20 @@ def test_methods_that_answer_one_sensor_at_a_time_say_so(network, tmp_path):
     assert "one sensor at a time" not in wrapped.output
 
 
+@pytest.mark.parametrize(("own", "seen", "word"), [(0.1, 0.27, "far"), (0.0, 0.88, "kept"), (0.75, 0.87, "kept")])
+def test_a_method_that_expects_little_of_itself_does_not_lower_the_target(own, seen, word):
+    """Calibration rows of which few are inside, as the published boxes have them, and a test block with a few more."""
+    from types import SimpleNamespace
+
+    from jointset.trust import start_watch
+
+    scores = np.random.default_rng(0).random(400)
+    watch = start_watch(scores, own)
+    predictor = SimpleNamespace(alpha=0.1, n_calibration=400, trust=lambda: watch.trust(0.0))
+    promise = promise_of(predictor, SimpleNamespace(score=scores[:200], joint=seen))
+    assert promise.word == word and promise.low < 0.9 < promise.high
+
+
 def test_without_test_rows_there_is_nothing_to_compare(network, tmp_path):
     grown(network, 3.0).to_npz(tmp_path / "panel.npz")
     done = run("fit", tmp_path / "panel.npz", "--out", tmp_path / "model", "--method", "kalman", "--test-share", 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from jointset.errors import InputError
@@ -53,9 +54,7 @@ def promise_of(predictor: Any, run: Run) -> Promise | None:
     if not steps:
         return None
     target, m = 1.0 - predictor.alpha, predictor.n_calibration
-    try:
-        half = predictor.trust().half_width
-    except InputError:
-        half = CONFIDENT * math.sqrt(target * (1.0 - target) / m)
-    low, high = band_over(steps, target, half, m)
-    return Promise(target, run.joint, steps, low, high)
+    half_width = CONFIDENT * math.sqrt(target * (1.0 - target) / m)
+    with suppress(InputError):
+        half_width = max(half_width, predictor.trust().half_width)
+    return Promise(target, run.joint, steps, *band_over(steps, target, half_width, m))

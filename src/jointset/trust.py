@@ -227,7 +227,7 @@ def _sentence(found: Trust, hits: int, count: int, too_few: int) -> str:
     if found.drift >= 1.0:
         parts.append("drift: scores have grown since, so that calibration no longer speaks for what comes")
     elif found.drift <= -1.0:
-        larger = "" if few else ", so the sets are larger than they need to be"
+        larger = "" if few else ", so the sets hold more readings than at calibration"
         parts.append(f"drift: most scores have shrunk since{larger}")
     if count and not few:
         chance = ", which is little but may be chance" if found.recent_coverage < low else ""
