@@ -16,7 +16,7 @@ LAYERS = {  # lowest first: a module belongs where the longest of its prefixes s
     "scores, regions, calibration": """scores regions regions_composite calibration own_bands baselines.root_score
         baselines.cost_agaci baselines.components""",
     "predictor": "integrated_time trust reuse clock_coverage runs limits promise soundness saving predictor",
-    "live and experiments": """streaming writing datasets baselines.catalogue baselines.named baselines.published
+    "live and experiments": """streaming writing datasets catalogue baselines.named baselines.published
         baselines.rows methods advice checks __init__""",
     "bench, audits, report": "terminal bench audits report",
     "commands": "commands cli",

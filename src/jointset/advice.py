@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from jointset.baselines.catalogue import ONE_AT_A_TIME
 from jointset.baselines.rows import parse
+from jointset.catalogue import ONE_AT_A_TIME, PUBLISHED
 from jointset.errors import InputError
-from jointset.methods import PUBLISHED
 from jointset.panel import Panel
 from jointset.promise import Promise, promise_of
 from jointset.runs import Run

@@ -1,47 +1,33 @@
 """Methods by name, `METHOD[:GEOMETRY][+WRAP]`: predictors to fit, and saved ones to load.
 
 `kalman-tuned` is a method in its own geometry with the split rule, `ewma:box+aci` boxes around the EWMA covariance with
-a radius that adapts. `jointset.baselines.catalogue` lists them all.
+a radius that adapts. `jointset.catalogue` lists them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from jointset.baselines.rows import ROWS, Name, parse, row
+from jointset.baselines.named import Name, parse, require_geometry, row
 from jointset.calibration import calibration as rule_named
+from jointset.catalogue import FILTERS, METHODS, PUBLISHED, ROWS, TABLE
 from jointset.errors import require, require_known
-from jointset.filters import GNF, GraphLGSSM
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor
 from jointset.scores import score_for
 
-FILTERS: dict[str, Callable[[], Any]] = {
-    "kalman": GraphLGSSM,
-    "kalman-tuned": lambda: GraphLGSSM(tune=True),
-    "gnf": GNF,
-    "gnf-node": lambda: GNF(node=True, recipe="sharp"),
-    "diag-gru": lambda: GNF(graph=False, rank=0),
-    "gcn-rank0": lambda: GNF(rank=0),
-}
-PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {  # maker, and the form it makes
-    "copula": ("CopulaCPTS", {}),
-    "copula-kde": ("CopulaCPTS", {"variant": "kde"}),
-    "multidim-spci": ("MultiDimSPCI", {}),
-    "multidim-spci-empirical": ("MultiDimSPCI", {"variant": "empirical"}),
-    "multidim-spci-network": ("MultiDimSPCI", {"variant": "network"}),
-    "spci": ("SPCI", {}),
-    "spci-empirical": ("SPCI", {"variant": "empirical"}),
-    "hopcpt": ("HopCPT", {}),
-}
-METHODS = (*ROWS, *FILTERS, *PUBLISHED)
-BALLS = tuple(name for name in PUBLISHED if name.startswith("multidim"))  # of these ellipsoids, the others are boxes
-TABLE_FILTERS: dict[str, Callable[[], Any]] = {  # where protocol `table` has another filter of that name
-    "kalman": lambda: GraphLGSSM(obs_noise_frac=0.1),
-    "diag-gru": lambda: GNF(pool=False, graph=False, rank=0, width=64),
-}
+__all__ = [
+    "FILTERS",
+    "METHODS",
+    "PUBLISHED",
+    "filter_row",
+    "load_predictor",
+    "predictor_for",
+    "published_row",
+    "three_blocks",
+    "whole_name",
+]
 
 
 def predictor_for(
@@ -97,11 +83,12 @@ def filter_row(
 ) -> JointPredictor:
     """An unfitted predictor around a filter; `training` goes to the learned ones, options to `JointPredictor`."""
     require_known(name.method, FILTERS, f"unknown method {name.method!r}")
-    made = (TABLE_FILTERS.get(name.method) if protocol == "table" else None) or FILTERS[name.method]
-    filter_ = made()
-    if isinstance(filter_, GNF) and training:
+    require_geometry(name)
+    method = TABLE[name.method]
+    filter_ = method.maker(protocol)()
+    if method.learned and training:
         filter_ = replace(filter_, **training)
-    score, rule = score_for(name.geometry or "ellipsoid"), rule_named(name.wrap or "split", alpha=alpha)
+    score, rule = score_for(name.geometry or method.geometries[0]), rule_named(name.wrap or "split", alpha=alpha)
     return JointPredictor(filter_, score, rule, **options)
 
 
@@ -110,18 +97,9 @@ def published_row(name: Name, *, wrap: Any = None, alpha: float = 0.1, **options
 
     A wrap scales the sets of the method (`jointset.baselines.published.rows`); `wrap` replaces the rule of the name.
     """
-    from jointset.baselines import published  # here, as most methods do not need it
-
-    require_own_shape(name)
-    maker, form = PUBLISHED[name.method]
+    require_geometry(name)
     rule = None if name.wrap is None else wrap or rule_named(name.wrap, alpha=alpha)
-    return getattr(published, maker)(**form, alpha=alpha, wrap=rule, **options)
-
-
-def require_own_shape(name: Name) -> None:
-    """Refuse a geometry beside the one that a published method has."""
-    own = "ellipsoid" if name.method in BALLS else "box"
-    require(name.geometry in (None, own), f"{name.method} has a shape of its own, {own}: leave the geometry out")
+    return TABLE[name.method].make(alpha=alpha, wrap=rule, **options)
 
 
 load_predictor = JointPredictor.load  # also `jointset.load`

@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 from jointset import JointPredictor, generate_grssf
 from jointset.audits.theory import plug_in_coverage
 from jointset.backbones import GPVARBackbone
-from jointset.baselines.rows import PLUG_IN, fitted_row, row, run_row
+from jointset.baselines.rows import fitted_row, row, run_row
 from jointset.baselines.static import StaticFilter
+from jointset.bench.names import METHOD_GROUPS
 from jointset.cli import app
 from jointset.datasets.cells import cell
 from jointset.errors import InputError
@@ -170,7 +171,7 @@ def shape_of(filter_):
     ]
 
 
-@pytest.mark.parametrize("name", [*PLUG_IN, "static:box"])
+@pytest.mark.parametrize("name", [*METHOD_GROUPS["static"], "static:box"])
 def test_a_users_row_has_its_shape_from_training_rows_only(name, panel):
     train, calibration = panel[:700], panel[700:]
     other = calibration.with_values(3.0 * calibration.values[::-1])

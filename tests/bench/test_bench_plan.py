@@ -6,10 +6,10 @@ from itertools import chain
 
 import pytest
 
-from jointset.baselines.catalogue import CATALOGUE
 from jointset.bench import names
 from jointset.bench.names import cells_named, cells_to_run, methods_named
 from jointset.bench.plan import LEARNED, Settings, Task, tasks
+from jointset.catalogue import CATALOGUE
 from jointset.datasets import registry
 from jointset.errors import InputError
 from jointset.methods import FILTERS, METHODS, predictor_for

@@ -9,13 +9,13 @@ import pytest
 from synthetic_results import ATTACK, FILE_CELL, row, trace, write_cell, write_folder
 from typer.testing import CliRunner
 
-from jointset.baselines.catalogue import CATALOGUE
 from jointset.bench.measures import worst_window
 from jointset.bench.report import render, write_report
 from jointset.bench.report_groups import METRICS, panels
 from jointset.bench.report_traces import course
 from jointset.bench.report_words import opening, verdict
 from jointset.bench.results import write_rows, write_trace
+from jointset.catalogue import CATALOGUE
 from jointset.cli import app
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from jointset.baselines.catalogue import CATALOGUE
 from jointset.bench.paper import printed, printed_places, printed_rows, where
 from jointset.bench.tables.diagnostics import DIAGNOSES, SWEEPS
 from jointset.bench.tables.grids import BEST_NON_FILTER, GRIDS
+from jointset.catalogue import CATALOGUE
 
 
 @pytest.mark.parametrize(

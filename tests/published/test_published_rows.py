@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jointset.baselines.catalogue import NAMES
 from jointset.baselines.published import SPCI, CopulaCPTS, HopCPT, MultiDimSPCI
 from jointset.baselines.published.copula import VARIANTS as COPULA
 from jointset.baselines.published.multidim import WINDOWS as MULTIDIM
 from jointset.baselines.published.spci import WINDOWS as SPCI_WINDOWS
 from jointset.baselines.rows import fitted_row
 from jointset.bench.names import methods_named
+from jointset.catalogue import METHODS
 from jointset.datasets.cells import cell
 from jointset.errors import InputError
 from jointset.methods import load_predictor, predictor_for
@@ -147,7 +147,7 @@ def test_every_form_is_in_the_catalogue():
     usual = {"copula": "authors", "multidim-spci": "forest", "spci": "forest"}
     known = {"copula": COPULA, "multidim-spci": [*MULTIDIM], "spci": [*SPCI_WINDOWS]}
     forms = {f"{base}-{form}" for base, own in usual.items() for form in known[base] if form != own}
-    assert forms == set(FORMS) <= set(NAMES)
+    assert forms == set(FORMS) <= set(METHODS)
 
 
 # ---------------------------------------------------------------------- protocols

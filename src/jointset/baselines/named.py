@@ -6,20 +6,19 @@ here, and in the blocks of a benchmark cell that it is fitted on, told in `joint
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from jointset.baselines.components import ComponentScore, FactorBox, GroupMaximum, OrthogonalBlocks, SingleScore
-from jointset.baselines.conditional import Local, TimeOfDay
+from jointset.baselines.components import ComponentScore, FactorBox, GroupMaximum, SingleScore
 from jointset.baselines.cost_agaci import CostAgACI
 from jointset.baselines.residual_filter import ResidualFilter
 from jointset.baselines.root_score import RootMahalanobis
-from jointset.baselines.shapes import EWMA, Constant, Rolling
-from jointset.baselines.splits import ResidualSplit
+from jointset.baselines.shapes import Constant
 from jointset.baselines.static import StaticFilter
 from jointset.calibration import RULES
 from jointset.calibration import calibration as rule_named
 from jointset.calibration.shared_level import SharedLevel
+from jointset.catalogue import ROWS, TABLE
 from jointset.errors import require, require_known
 from jointset.predictor import JointPredictor
 from jointset.scores import MaxStudentised, score_for
@@ -55,33 +54,11 @@ def parse(name: str) -> Name:
     return Name(method, geometry or None, wrap or None)
 
 
-def _shapes(protocol: str, seed: int) -> dict[str, Callable[[], Any]]:
-    """What each row makes of the residuals."""
-    conditional: dict[str, Callable[[], Any]] = {
-        "ewma": EWMA,
-        "rolling": Rolling,
-        "time-of-day": TimeOfDay,
-        "local": Local,
-        "spectral": lambda: OrthogonalBlocks(ResidualSplit("spectral")),
-    }
-    if protocol == "table":
-        groups: dict[str, Any] = {"grouping": "spectral", "seed": seed}
-        return conditional | {
-            "static": lambda: Constant(shrink=0.1),
-            "factor": lambda: FactorBox(ResidualSplit("factor", rest=False)),
-            "group": lambda: GroupMaximum(ResidualSplit("group", **groups)),
-            "per-group-factor": lambda: FactorBox(ResidualSplit("group-factor", rest=False, **groups)),
-        }
-    return conditional | {
-        "static": Constant,
-        "factor": lambda: OrthogonalBlocks(ResidualSplit("factor")),
-        "group": lambda: OrthogonalBlocks(ResidualSplit("group")),
-        "per-group-factor": lambda: OrthogonalBlocks(ResidualSplit("group-factor")),
-    }
-
-
-ROWS = tuple(_shapes("text", 0))
-BOXED = tuple(name for name, made in _shapes("text", 0).items() if not hasattr(made(), "scores"))  # have a box form
+def require_geometry(name: Name) -> None:
+    """Refuse a geometry that the sets of a method cannot have."""
+    fits = name.geometry in (None, *TABLE[name.method].geometries)
+    refused = f"{name.method} has no {name.geometry} form, its sets have a shape of its own"
+    require(fits, f"{refused}: leave the geometry out, or use static:{name.geometry}")
 
 
 def row(
@@ -101,18 +78,17 @@ def row(
     """
     method, geometry, wrap = parse(name)
     require_known(method, ROWS, f"unknown row {method!r}")
-    shape, table = _shapes(protocol, seed)[method](), protocol == "table"
-    centred = table and method in ("factor", "group", "per-group-factor")
+    require_geometry(parse(name))
+    shape, table = TABLE[method].maker(protocol)(), protocol == "table"
+    if isinstance(shape, GroupMaximum | FactorBox):
+        shape = replace(shape, split=replace(shape.split, seed=seed))
+    centred = isinstance(shape, GroupMaximum | FactorBox)
     options: dict[str, Any] = {"shape": shape, "centred": centred, "cold": table, "name": name}
     if backbone is not None:
         options["backbone"] = backbone
     filter_ = StaticFilter(**options) if isinstance(shape, Constant) else ResidualFilter(**options)
     kept: dict[str, Any] = {"warmup": warmup, "standardize": standardize}
     components = hasattr(shape, "scores")
-    require(
-        not (components and geometry == "box"),
-        f"{method} has no box form: its set is a product of its own; leave :box out, or use static:box",
-    )
     if components and not isinstance(shape, GroupMaximum):
         rule = row_rule(wrap, alpha, protocol, pooled=False)
         several = SharedLevel(rule, lookback=LOOKBACK * (table and wrap is not None))

@@ -12,8 +12,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jointset.baselines.named import BOXED, GEOMETRIES, LOOKBACK, ROWS, Name, parse, row, row_rule
+from jointset.baselines.named import GEOMETRIES, LOOKBACK, Name, parse, row, row_rule
 from jointset.baselines.root_score import RootMahalanobis
+from jointset.catalogue import FILTERS, LEARNED, PUBLISHED, ROWS, TABLE
 from jointset.errors import require, suggest
 from jointset.predictor import JointPredictor, Run
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
 
 __all__ = [
-    "BOXED",
     "GEOMETRIES",
     "LOOKBACK",
     "ROWS",
@@ -40,9 +40,7 @@ __all__ = [
 ]
 
 WARM = 50  # steps before the calibration block on which a filter is warmed up in protocol `table`
-PLUG_IN = ("static", "factor", "group", "spectral", "per-group-factor")  # `text`: shape from the calibration block
 PILOTS = ("validation", "train", "calibration")  # blocks a shape may be fitted on instead of the protocol's own
-BEFORE = ("ewma", "rolling")  # `text`: shape from the validation block, which ends where calibration begins
 
 
 class Timing(NamedTuple):
@@ -101,8 +99,6 @@ def run_rows(
     >>> [(name, round(run.joint, 2)) for name, _, run, _ in run_rows(["ewma", "ewma+aci"], cell("grssf-a-30"))]
     [('ewma', 0.91), ('ewma+aci', 0.9)]
     """
-    from jointset.methods import FILTERS, PUBLISHED
-
     names = list(names)
     methods = sorted({parse(name).method for name in names})
     require(len(methods) == 1, f"rows of one pass must share their method, got {', '.join(methods)}: pass them apart")
@@ -166,8 +162,6 @@ def fitted_rows(
 
     `filters`: those of `fitted_filters` for a filter's row, where they are there already.
     """
-    from jointset.methods import PUBLISHED
-
     begin, seeds = time.perf_counter(), tuple(seeds)
     base = parse(method).method
     means = None if backbone is None else fitted_backbones(backbone, cell, seeds, training)
@@ -215,11 +209,10 @@ def fitted_filters(
     progress: Callable[[int, int, float], None] | None = None,
 ) -> list[Any]:
     """Filters fitted on the rows of a cell that its protocol names, one for each seed, trained in one program."""
-    from jointset.filters import GNF
     from jointset.methods import filter_row
 
     filter_ = filter_row(Name(method, None, None), protocol=cell.protocol, training=training).filter
-    if isinstance(filter_, GNF):
+    if method in LEARNED:
         return filter_.fit_seeds(_fitting_block(cell), list(seeds), progress=progress)
     return [filter_.fit(_fitting_block(cell))] * len(seeds)
 
@@ -284,7 +277,7 @@ def pilot_block(method: str, protocol: str, asked: str | None = None) -> str:
         return between if asked == "validation" else asked
     if protocol in ("table", "fit"):
         return {"table": "pilot", "fit": "train"}[protocol]
-    return "calibration" if method in PLUG_IN else "validation" if method in BEFORE else "train"
+    return TABLE[method].pilot
 
 
 def _published_rows(method: str, cell: Cell, alpha: float, seeds: tuple[int, ...], means: list[Any] | None) -> Prepared:

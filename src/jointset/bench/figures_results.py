@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from jointset.bench.figures_labels import place_labels
 from jointset.bench.tables.measured import SLACK, At, Measured, Summary, without_size
-from jointset.methods import PUBLISHED
+from jointset.catalogue import TABLE
 from jointset.report.figures import INK, MISS, STYLE, new_figure
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FAMILIES: dict[str, dict[str, Any]] = {  # told apart by marker and lightness
     "learned filter": {"marker": "*", "color": "#0b3c6f", "markersize": 12},
-    "linear filter": {"marker": "o", "color": "#5aa2d8"},
+    "filter, not learned": {"marker": "o", "color": "#5aa2d8"},
     "static covariance": {"marker": "s", "color": "#d9780f"},
     "adaptive (wrapped)": {"marker": "D", "color": "#7a4a00", "markersize": 6},
     "conditional covariance": {"marker": "^", "color": "#6b6b6b"},
@@ -61,15 +61,13 @@ def family(method: str) -> str:
     ('learned filter', 'adaptive (wrapped)', 'conditional covariance')
     """
     base, wrapped = method.partition("+")[0].partition(":")[0], "+" in method
-    if base.startswith(("gnf", "diag-gru", "gcn")):
-        return "learned filter"
-    if base.startswith("kalman"):
-        return "linear filter"
-    if base in PUBLISHED:
-        return "published"
-    if wrapped:
-        return "adaptive (wrapped)"
-    return "conditional covariance" if base in ("ewma", "rolling", "time-of-day", "local") else "static covariance"
+    method_ = TABLE.get(base)
+    kind = "filter" if method_ is None else method_.family
+    if kind == "filter":
+        return "learned filter" if method_ is not None and method_.learned else "filter, not learned"
+    if kind == "published":
+        return kind
+    return "adaptive (wrapped)" if wrapped else f"{kind} covariance"
 
 
 def points_of(measured: Measured, size: str = "width_full") -> dict[str, list[Point]]:

@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jointset.baselines.catalogue import CATALOGUE
-from jointset.baselines.rows import BOXED, PILOTS, PLUG_IN, ROWS, parse, row
+from jointset.baselines.named import Name, require_geometry
+from jointset.baselines.rows import PILOTS, parse
 from jointset.calibration import RULES
+from jointset.catalogue import CATALOGUE, FAMILIES, METHODS, TABLE
 from jointset.datasets.origins import file_parts, name_parts
 from jointset.errors import InputError, require, require_known, suggest
-from jointset.methods import FILTERS, METHODS, PUBLISHED, filter_row, require_own_shape
 
 TRAFFIC = ("metr-la-20", "metr-la-207", "pems-bay-50", "pems-bay-325")
 CELL_GROUPS = {
@@ -23,11 +23,11 @@ CELL_GROUPS = {
     "available": (),  # those of all groups whose data is here, and what is here of the others
 }
 METHOD_GROUPS = {
-    "filters": tuple(FILTERS),
-    "static": PLUG_IN,
+    **{
+        {"filter": "filters"}.get(family, family): tuple(name for name in METHODS if TABLE[name].family == family)
+        for family in FAMILIES
+    },
     "adaptive": tuple(entry.name for entry in CATALOGUE if "+" in entry.name),
-    "conditional": tuple(name for name in ROWS if name not in PLUG_IN),
-    "published": tuple(PUBLISHED),
     "all": tuple(entry.name for entry in CATALOGUE),
 }
 GRID = "grid"  # every geometry and wrap of every method; `grid:NAME` of one method or group
@@ -140,7 +140,7 @@ WRAPS = tuple("" if name == "split" else f"+{name}" for name in RULES)
 
 def _shapes_of(method: str) -> tuple[str, ...]:
     """A method in every geometry that it has."""
-    return (method, f"{method}:box") if method in FILTERS or method in BOXED else (method,)
+    return (method, *(f"{method}:{other}" for other in TABLE[method].geometries[1:]))
 
 
 def backbones_named(text: str) -> list[str]:
@@ -176,14 +176,10 @@ def _checked(name: str) -> str:
     if method not in METHODS:
         raise InputError(f"unknown method {name!r}: {suggest(method, known)}")
     parts = parse(name)
-    if method in PUBLISHED:
-        require_own_shape(parts)
-    elif method in ROWS:
-        row(name)
-    else:
-        filter_row(parts)
-    box = ":box" if parts.geometry == "box" and method not in PUBLISHED else ""  # a bare name means the usual shape
-    return method + box + (f"+{parts.wrap}" if parts.wrap not in (None, "split") else "")
+    require_geometry(parts)
+    usual = TABLE[method].geometries[0]  # what a bare name means
+    geometry = None if parts.geometry == usual else parts.geometry
+    return str(Name(method, geometry, None if parts.wrap == "split" else parts.wrap))
 
 
 def _items(text: str) -> list[str]:

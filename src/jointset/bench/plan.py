@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from hashlib import file_digest, sha256
 from pathlib import Path
 
-from jointset.baselines.rows import ROWS, parse, pilot_block
+from jointset.baselines.rows import parse, pilot_block
 from jointset.bench.names import CELL_GROUPS, METHOD_GROUPS, cells_named, methods_named
+from jointset.catalogue import FILTERS, LEARNED, PUBLISHED, ROWS, TABLE
 from jointset.datasets.origins import file_parts
 from jointset.datasets.protocols import default_protocol
-from jointset.methods import FILTERS, PUBLISHED
 
 __all__ = [
     "CELL_GROUPS",
@@ -34,15 +34,9 @@ __all__ = [
     "tasks",
 ]
 
-LEARNED = ("gnf", "gnf-node", "diag-gru", "gcn-rank0")  # filters that are trained, and so depend on a seed
 OWN = "own"  # backbone of a row that has a mean of its own
 LINEAR = "gpvar"  # the usual backbone
 SEEDLESS = (LINEAR, "var")  # backbones that no seed changes
-COSTLY = {  # rows not trained, in static ones
-    **dict.fromkeys(("kalman-tuned", "local"), 4.0),
-    **dict.fromkeys(("group", "copula", "copula-kde", "spci-empirical"), 2.0),
-    "multidim-spci-empirical": 1.0,
-}
 
 
 @dataclass(frozen=True)
@@ -115,10 +109,9 @@ class Task:
     @property
     def weight(self) -> float:
         """Rough share of the work, in rows of a static method: for the order of tasks and the time left."""
-        method = method_of(self.names[0])
+        method = TABLE[method_of(self.names[0])]
         training = 30.0 if self.backbone not in (OWN, *SEEDLESS) else 0.0
-        each = 10.0 * len(self.seeds) if method in LEARNED or method in PUBLISHED else 1.0
-        each = COSTLY.get(method, each)
+        each = method.cost * (len(self.seeds) if method.learned else 1)
         return training + each + 0.3 * (len(self.names) - 1)
 
 

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from jointset.baselines.catalogue import CATALOGUE
 from jointset.bench.tables.measured import coverage_mark
+from jointset.catalogue import CATALOGUE, TABLE
 from jointset.datasets.protocols import default_protocol
-from jointset.methods import PUBLISHED
 
 METRICS = (
     "joint",
@@ -26,11 +25,6 @@ METRICS = (
     "predict_seconds",
     "peak_mb",
 )
-FAMILIES = {
-    **dict.fromkeys(("static", "factor", "group", "per-group-factor", "spectral"), "static"),
-    **dict.fromkeys(("ewma", "rolling", "time-of-day", "local"), "conditional"),
-    **dict.fromkeys(PUBLISHED, "published"),
-}
 
 
 class Group(NamedTuple):
@@ -78,7 +72,7 @@ class Group(NamedTuple):
     @property
     def family(self) -> str:
         """static, conditional, filter or published."""
-        return FAMILIES.get(self.base, "filter")
+        return TABLE[self.base].family if self.base in TABLE else "filter"
 
 
 class Panel(NamedTuple):

@@ -20,7 +20,8 @@ import numpy as np
 
 from jointset.baselines.rows import parse
 from jointset.bench.measures import measures, trace
-from jointset.bench.plan import LEARNED, OWN, SEEDLESS, Task, method_of
+from jointset.bench.plan import OWN, SEEDLESS, Task, method_of
+from jointset.catalogue import LEARNED
 from jointset.contracts import Array
 from jointset.datasets.cells import Cell, build_cell
 from jointset.datasets.origins import Source, file_source, named_source
@@ -201,8 +202,8 @@ def _training(task: Task, name: str, cell: Cell) -> dict[str, Any] | None:
 
 
 def _recipe(task: Task, name: str) -> Any:
+    from jointset.catalogue import FILTERS
     from jointset.filters.recipes import RECIPES, Recipe
-    from jointset.methods import FILTERS
 
     made = FILTERS[parse(name).method]()
     return Recipe(**RECIPES[task.settings.recipe or made.recipe]["node" if made.node else "pooled"])

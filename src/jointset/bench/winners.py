@@ -18,7 +18,7 @@ from typing import NamedTuple
 from jointset.baselines.rows import parse
 from jointset.bench.plan import seeded_cell
 from jointset.bench.tables.measured import Summary
-from jointset.methods import BALLS, PUBLISHED
+from jointset.catalogue import TABLE
 
 MEASURE = {"ellipsoid": "log_mean_volume", "box": "width_full"}  # what decides among sets of a shape
 
@@ -41,8 +41,8 @@ def shape_of(method: str) -> str:
     ('box', 'box', 'ellipsoid', 'ellipsoid')
     """
     name = parse(method)
-    boxes = name.method in PUBLISHED and name.method not in BALLS
-    return "box" if boxes or name.geometry == "box" else "ellipsoid"
+    usual = TABLE[name.method].geometries[0] if name.method in TABLE else "ellipsoid"
+    return name.geometry or usual
 
 
 def standings(summaries: Mapping[Key, Summary], cell: str, protocol: str, shape: str) -> list[Standing]:

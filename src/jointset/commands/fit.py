@@ -67,8 +67,7 @@ def fit_command(
     """
     from jointset.adjacency import correlation_knn
     from jointset.advice import verdict_on
-    from jointset.baselines.catalogue import ONE_AT_A_TIME
-    from jointset.filters import GNF
+    from jointset.catalogue import LEARNED, ONE_AT_A_TIME
     from jointset.fleet import without_dead
     from jointset.methods import predictor_for, three_blocks, whole_name
     from jointset.panel import Panel
@@ -84,7 +83,8 @@ def fit_command(
         standardize=not raw,
         training=training if recipe is None else training | {"recipe": recipe},
     )
-    learned = isinstance(predictor.filter, GNF)
+    name = whole_name(method, shape, calibration)
+    learned = name.method in LEARNED
     flags = {
         "--recipe": recipe,
         "--steps": steps,
@@ -125,7 +125,6 @@ def fit_command(
     typer.echo(f"Fitted on {len(train)} rows, calibrated on {len(calibrating)} ({predictor.n_calibration} scores).")
     if run is not None:
         show_summary(run, alpha, f"On the last {len(test)} rows")
-    name = whole_name(method, shape, calibration)
     if name.method in ONE_AT_A_TIME and name.wrap is None:
         typer.echo(f"{name.method} answers one sensor at a time: its target is for each sensor, not for all at once.")
     show_trust(predictor)

@@ -17,7 +17,7 @@ def methods_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object a method.")] = False,
 ) -> None:
     """List every method: its name here and in the paper, its mean, its covariance, and what it needs."""
-    from jointset.baselines.catalogue import CATALOGUE, ONE_AT_A_TIME
+    from jointset.catalogue import CATALOGUE, ONE_AT_A_TIME
 
     if as_json:
         show_json([entry._asdict() for entry in CATALOGUE])

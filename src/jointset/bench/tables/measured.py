@@ -161,10 +161,9 @@ def variant_of(row: Mapping[Any, Any]) -> str:
 @cache
 def has_own_mean(method: str) -> bool:
     """Whether a method's centre is its own filter's and not a backbone's."""
-    from jointset.baselines.catalogue import CATALOGUE
+    from jointset.catalogue import FILTERS
 
-    base = method.partition("+")[0].partition(":")[0]
-    return any(entry.mean != "backbone" for entry in CATALOGUE if entry.name == base)
+    return method.partition("+")[0].partition(":")[0] in FILTERS
 
 
 @cache

@@ -27,7 +27,7 @@ def candidates(method: str, protocol: str) -> tuple[str, ...]:
 @cache
 def non_filters() -> tuple[str, ...]:
     """The rows of the catalogue whose mean is a backbone's."""
-    from jointset.baselines.catalogue import CATALOGUE
+    from jointset.catalogue import CATALOGUE
 
     return tuple(entry.name for entry in CATALOGUE if not has_own_mean(entry.name))
 

@@ -1,0 +1,305 @@
+"""The one table of methods: what makes each, what it is called, what it needs. Everything else reads it here.
+
+A package of someone else adds a line with an entry point of the group `jointset.methods` that names a
+`jointset.contracts.Method`; the method then works wherever a name does.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+from jointset.baselines.components import FactorBox, GroupMaximum, OrthogonalBlocks
+from jointset.baselines.conditional import Local, TimeOfDay
+from jointset.baselines.shapes import EWMA, Constant, Rolling
+from jointset.baselines.splits import ResidualSplit
+from jointset.contracts import Method
+from jointset.errors import require_known
+from jointset.filters import GNF, GraphLGSSM
+from jointset.parts import plugins
+
+PAPER = "this paper"
+GIBBS, ZAFFRAN = "Gibbs and Candes 2021", "Zaffran et al. 2022"
+SUN, XU, XIE = "Sun and Yu 2024", "Xu et al. 2024", "Xu and Xie 2023"
+RULES = {"aci": ("ACI", GIBBS), "agaci": ("AgACI", ZAFFRAN)}  # wraps with a row of their own in the paper
+FAMILIES = ("static", "conditional", "filter", "published")
+
+
+def _published(maker: str, **form: Any) -> Any:
+    """What makes a published method; imported when it does, as most runs have none."""
+
+    def make(**options: Any) -> Any:
+        from jointset.baselines import published
+
+        return getattr(published, maker)(**form, **options)
+
+    return make
+
+
+def _split(shape: type, kind: str, **options: Any) -> Any:
+    """What makes a shape of several components."""
+    return lambda: shape(ResidualSplit(kind, **options))
+
+
+_static = partial(Method, family="static", mean="backbone", pilot="calibration", reference=PAPER)
+_components = partial(_static, geometries=("ellipsoid",))
+_conditional = partial(Method, family="conditional", mean="backbone", reference=PAPER)
+_kalman = partial(
+    Method, mean="own LGSSM", covariance="linear Kalman filter on the graph", family="filter", reference=PAPER
+)
+_neural = partial(Method, family="filter", tuned="MLE", learned=True, cost=10.0, reference=PAPER)
+_boxes = partial(Method, family="published", mean="backbone", geometries=("box",), cost=10.0)
+_balls = partial(
+    Method,
+    family="published",
+    mean="backbone",
+    geometries=("ellipsoid",),
+    adaptive="own",
+    cost=10.0,
+    reference=XU,
+)
+
+OWN = (
+    _static(
+        "static",
+        Constant,
+        paper="CGIF-joint",
+        covariance="one covariance of the residuals",
+        in_table=lambda: Constant(shrink=0.1),
+        reference="Johnstone and Cox 2021",
+    ),
+    _components(
+        "factor",
+        _split(OrthogonalBlocks, "factor"),
+        paper="FactorCGIF",
+        wraps={"aci": "ACI-FactorCGIF"},
+        covariance="rank-4 factors and the rest, alpha shared",
+        in_table=_split(FactorBox, "factor", rest=False),
+    ),
+    _components(
+        "group",
+        _split(OrthogonalBlocks, "group"),
+        paper="GroupCGIF",
+        wraps={"agaci": "AgACI-GroupCGIF"},
+        covariance="one covariance a community, alpha shared",
+        needs=("graph",),
+        in_table=_split(GroupMaximum, "group", grouping="spectral"),
+        cost=2.0,
+    ),
+    _components(
+        "per-group-factor",
+        _split(OrthogonalBlocks, "group-factor"),
+        paper="PerGroupFactorCGIF",
+        wraps={"aci": "ACI-PerGroupFactorCGIF"},
+        covariance="factors and rest in each community",
+        needs=("graph",),
+        in_table=_split(FactorBox, "group-factor", rest=False, grouping="spectral"),
+    ),
+    _components(
+        "spectral",
+        _split(OrthogonalBlocks, "spectral"),
+        paper="SpectralCGIF",
+        covariance="three bands of graph frequencies, alpha shared",
+        needs=("graph",),
+    ),
+    _conditional(
+        "ewma",
+        EWMA,
+        paper="EWMA Sigma_t",
+        covariance="exponentially weighted residuals, half-life 288",
+        pilot="validation",
+    ),
+    _conditional("rolling", Rolling, paper="Rolling Sigma_t", covariance="the last 288 residuals", pilot="validation"),
+    _conditional(
+        "time-of-day",
+        TimeOfDay,
+        paper="Time-of-day Sigma_t",
+        covariance="one covariance an hour of the day",
+        needs=("time stamps",),
+    ),
+    _conditional(
+        "local",
+        Local,
+        paper="Local ellipsoid",
+        covariance="residuals at the 50 nearest past moments",
+        reference="Messoudi et al. 2022",
+        cost=4.0,
+    ),
+    _kalman("kalman", GraphLGSSM, paper="CGIF-filtered", in_table=lambda: GraphLGSSM(obs_noise_frac=0.1)),
+    _kalman(
+        "kalman-tuned",
+        lambda: GraphLGSSM(tune=True),
+        paper="CGIF-filtered (tuned)",
+        tuned="validation NLL",
+        cost=4.0,
+    ),
+    _neural(
+        "diag-gru",
+        lambda: GNF(graph=False, rank=0),
+        paper="NeuralSSM",
+        wraps={"aci": "NeuralSSM + ACI"},
+        mean="own GRU",
+        covariance="diagonal head",
+        in_table=lambda: GNF(pool=False, graph=False, rank=0, width=64),
+    ),
+    _neural(
+        "gcn-rank0",
+        lambda: GNF(rank=0),
+        paper="GCN, rank 0",
+        mean="own GCN-GRU",
+        covariance="diagonal head",
+        needs=("graph",),
+    ),
+    _neural(
+        "gnf",
+        GNF,
+        paper="GraphNeuralSSM",
+        wraps={"aci": "GraphNeuralSSM + ACI"},
+        mean="own GCN-GRU",
+        covariance="diagonal plus low-rank head",
+        needs=("graph",),
+    ),
+    _neural(
+        "gnf-node",
+        lambda: GNF(node=True, recipe="sharp"),
+        paper="GraphNeuralSSM (code)",
+        wraps={"aci": "GraphNeuralSSM (code) + ACI"},
+        mean="own node-wise GRU",
+        covariance="heads shared by nodes",
+        needs=("graph",),
+    ),
+    _boxes(
+        "copula",
+        _published("CopulaCPTS"),
+        paper="CopulaCPTS",
+        covariance="marginal scores and a copula",
+        tuned="MLE",
+        cost=2.0,
+        reference=SUN,
+    ),
+    _boxes(
+        "copula-kde",
+        _published("CopulaCPTS", variant="kde"),
+        paper="CopulaCPTS (text)",
+        covariance="marginal scores and a kernel copula",
+        cost=2.0,
+        reference=SUN,
+    ),
+    _balls(
+        "multidim-spci",
+        _published("MultiDimSPCI"),
+        paper="MultiDimSPCI",
+        covariance="one covariance, radius from past scores",
+    ),
+    _balls(
+        "multidim-spci-empirical",
+        _published("MultiDimSPCI", variant="empirical"),
+        paper="MultiDimSPCI (empirical)",
+        covariance="one covariance, radius from the last 100 scores",
+        cost=1.0,
+    ),
+    _balls(
+        "multidim-spci-network",
+        _published("MultiDimSPCI", variant="network"),
+        paper="MultiDimSPCI (text)",
+        covariance="one covariance, radius from a network",
+        tuned="pinball loss",
+    ),
+    _boxes(
+        "spci",
+        _published("SPCI"),
+        paper="SPCI",
+        covariance="an interval a sensor from past residuals",
+        adaptive="own",
+        one_at_a_time=True,
+        reference=XIE,
+    ),
+    _boxes(
+        "spci-empirical",
+        _published("SPCI", variant="empirical"),
+        paper="SPCI (empirical)",
+        covariance="an interval a sensor from the last 100 residuals",
+        adaptive="own",
+        one_at_a_time=True,
+        cost=2.0,
+        reference=XIE,
+    ),
+    _boxes(
+        "hopcpt",
+        _published("HopCPT"),
+        paper="HopCPT",
+        covariance="an interval a sensor from similar past residuals",
+        tuned="1,000 updates, the paper has 10,000",
+        adaptive="own",
+        one_at_a_time=True,
+        reference="Auer et al. 2023",
+    ),
+)
+
+
+def with_others(own: Iterable[Method], others: Iterable[Any]) -> dict[str, Method]:
+    """Methods by name, those of other packages last; what is no method, or takes a name, is told and left out."""
+    table = {method.name: method for method in own}
+    for method in others:
+        name = getattr(method, "name", method)
+        if not isinstance(method, Method) or method.family not in FAMILIES or set(name) & set(":+,"):
+            warnings.warn(f"{name!r} is no Method of jointset.contracts with a plain name and a family", stacklevel=2)
+        elif name in table:
+            warnings.warn(f"the method {name!r} is there already: the one of another package is left out", stacklevel=2)
+        else:
+            table[name] = method
+    return table
+
+
+TABLE = with_others(OWN, plugins().values())
+METHODS = tuple(TABLE)
+ROWS = tuple(name for name, method in TABLE.items() if method.family in ("static", "conditional"))
+FILTERS = {name: method.make for name, method in TABLE.items() if method.family == "filter"}
+PUBLISHED = tuple(name for name, method in TABLE.items() if method.family == "published")
+LEARNED = tuple(name for name, method in TABLE.items() if method.learned)  # trained, and so dependent on a seed
+ONE_AT_A_TIME = tuple(name for name, method in TABLE.items() if method.one_at_a_time)
+
+
+class Entry(NamedTuple):
+    """One row of the comparison: a method, or a method with a wrap, as the paper has it.
+
+    name: ours, `METHOD[+WRAP]` · paper: its name in the paper · mean: where the centre comes from · covariance: what
+    gives the set its shape · tuned: how settings are chosen · adaptive: the online rule · needs: `graph` or
+    `time stamps` · reference. Tuned, adaptive and needs may be empty.
+    """
+
+    name: str
+    paper: str
+    mean: str
+    covariance: str
+    tuned: str
+    adaptive: str
+    needs: str
+    reference: str
+
+
+def _entries(method: Method) -> list[Entry]:
+    """The rows of a method: alone, and with each wrap that the paper names."""
+    plain = (method.mean, method.covariance, method.tuned)
+    needs = ", ".join(method.needs)
+    found = [Entry(method.name, method.paper, *plain, method.adaptive, needs, method.reference)]
+    for wrap, paper in method.wraps.items():
+        rule, reference = RULES.get(wrap, (wrap, method.reference))
+        found.append(Entry(f"{method.name}+{wrap}", paper, *plain, rule, needs, reference))
+    return found
+
+
+CATALOGUE = tuple(entry for method in TABLE.values() for entry in _entries(method))
+
+
+def entry(name: str) -> Entry:
+    """The row of a name.
+
+    >>> entry("group+agaci").paper
+    'AgACI-GroupCGIF'
+    """
+    known = {one.name: one for one in CATALOGUE}
+    require_known(name, known, f"no row {name!r} in the catalogue")
+    return known[name]
