@@ -25,7 +25,7 @@ from jointset.own_bands import own_quantiles, studentised
 from jointset.panel import Panel
 from jointset.partial import GapScale
 from jointset.regions import named
-from jointset.reuse import Reuse, reuse, share_rows
+from jointset.reuse import Reuse, reuse, shared_rows
 from jointset.runs import Outcome as Outcome
 from jointset.runs import Run as Run
 from jointset.runs import columns_of
@@ -168,10 +168,11 @@ class JointPredictor:
 
     def _reused(self, panel: Panel) -> Reuse | None:
         """What it costs, if anything, that these calibration rows gave the shape as well."""
-        if self._shaped_on is None or not share_rows(self._shaped_on, panel):
+        if self._shaped_on is None:
             return None
         pieces = self.filter.pieces(boxes=isinstance(self.score, MaxStudentised))
-        return reuse(pieces, panel.n_sensors, self.n_calibration, self.alpha)
+        rows = round(self.n_calibration * len(self._shaped_on) / len(panel))
+        return reuse(pieces, panel.n_sensors, rows, self.alpha, shared_rows(self._shaped_on, panel))
 
     def _calibration_scores(self, values: Array, times: Array | None) -> tuple[Array, Any, Array | None]:
         """Scores of the rows with a reading after the warm-up, from a fresh state, and the state after the last row.

@@ -7,6 +7,7 @@ small. The loss is a matter of how many directions are fitted on how many rows (
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ HARMLESS = 0.01  # loss of coverage below which nothing is said
 
 @storable
 class Reuse(NamedTuple):
-    """Sensors over calibration rows, and the coverage lost; None where there is no formula for the shape."""
+    """Sensors over rows that shape them, and the coverage lost; None where there is no formula for the shape."""
 
     ratio: float
     loss: float | None
@@ -42,10 +43,13 @@ class Reuse(NamedTuple):
         )
 
 
-def reuse(pieces: Pieces | None, n: int, m: int, alpha: float) -> Reuse | None:
-    """What m rows cost that shape n sensors and calibrate them too; None where it is next to nothing."""
-    loss = None if pieces is None else expected_loss(pieces, m, alpha)
-    return None if loss is not None and loss < HARMLESS else Reuse(n / m, loss)
+def reuse(pieces: Pieces | None, n: int, m: int, alpha: float, share: float = 1.0) -> Reuse | None:
+    """What it costs that of the m rows that shape n sensors some are this share of the calibration rows.
+
+    About as much as if all were, times the share: rather less. None where that is next to nothing.
+    """
+    loss = None if pieces is None else share * expected_loss(pieces, m, alpha)
+    return None if min(share, share if loss is None else loss) < HARMLESS else Reuse(n / m, loss)
 
 
 def expected_loss(pieces: Pieces, m: int, alpha: float) -> float:
@@ -76,8 +80,21 @@ def plug_in_coverage(n: int, m: int, alpha: float = 0.1) -> float:
     return float(betainc(n / 2, (m - n + 1) / 2, top / (1.0 + top)))
 
 
-def share_rows(one: Panel, other: Panel) -> bool:
-    """Whether two panels have rows in common: by their time stamps, else whether their readings are the same."""
-    if one.timestamps is not None and other.timestamps is not None:
-        return bool(np.isin(one.timestamps, other.timestamps).any())
-    return np.array_equal(one.values, other.values, equal_nan=True)
+def shared_rows(shaped: Panel, calibration: Panel) -> float:
+    """Share of the calibration rows that the shape was fitted on: same readings, and same time stamps if both have any.
+
+    Without stamps a row that repeats in either panel, such as one of zeros at night, says nothing.
+    """
+    if shaped.timestamps is not None and calibration.timestamps is not None:
+        _, one, other = np.intersect1d(shaped.timestamps, calibration.timestamps, return_indices=True)
+        pairs = zip(shaped.values[one], calibration.values[other], strict=True)
+        same = sum(np.array_equal(*pair, equal_nan=True) for pair in pairs)
+    else:
+        same = len(_single_rows(shaped) & _single_rows(calibration))
+    return same / max(len(calibration), 1)
+
+
+def _single_rows(panel: Panel) -> set[bytes]:
+    """The rows that occur once."""
+    counts = Counter(row.tobytes() for row in panel.values)
+    return {row for row, count in counts.items() if count == 1}

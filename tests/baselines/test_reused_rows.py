@@ -18,7 +18,7 @@ from jointset.datasets.cells import cell
 from jointset.errors import InputError
 from jointset.methods import load_predictor, predictor_for
 from jointset.panel import Panel
-from jointset.reuse import expected_loss
+from jointset.reuse import expected_loss, reuse, shared_rows
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +137,39 @@ def test_a_part_of_the_block_counts_too():
     predictor = row("static").fit(stamped[:800], stamped[800:1400])
     assert told(predictor.calibrate, stamped[1200:])[0].note
     assert quiet(predictor.calibrate, stamped[1400:]).note == ""
+
+
+@pytest.mark.parametrize("stamps", [True, False])
+def test_a_row_or_two_in_common_are_not_told_as_the_whole_block(stamps):
+    made = generate_grssf("A", n=30, length=2000).panel
+    times = 60 * np.arange(2000) if stamps else None
+    made = Panel(made.values, made.sensors, timestamps=times, adjacency=made.adjacency)
+    predictor = row("static").fit(made[:800], made[800:1401])
+    assert quiet(predictor.calibrate, made[1400:]).note == ""
+    most, _ = told(predictor.calibrate, made[830:1401])
+    assert most.reuse.loss == pytest.approx(expected_loss([(30, 1.0)], 551, 0.1), rel=0.05)
+
+
+def test_rows_are_the_same_by_their_readings():
+    """Not by stamps alone, nor by rows that repeat: a network that reads 0 at night."""
+    rng = np.random.default_rng(0)
+    one, other = (Panel(rng.normal(size=(90, 4)), list("abcd"), timestamps=np.arange(90)) for _ in range(2))
+    assert shared_rows(one, one) == 1.0 and shared_rows(one, other) == 0.0
+    nights = [Panel(np.where(np.arange(90)[:, None] % 2, panel.values, 0.0), list("abcd")) for panel in (one, other)]
+    assert shared_rows(*nights) == 0.0
+
+
+@pytest.mark.parametrize(("shaping", "calibrating", "both"), [(1000, 300, 300), (300, 300, 150), (300, 300, 30)])
+def test_the_loss_goes_with_the_rows_in_common(shaping, calibrating, both):
+    rng, n, found = np.random.default_rng(0), 20, []
+    for _ in range(100):
+        rows, new = rng.normal(size=(shaping, n)), rng.normal(size=(500, n))
+        inverse = np.linalg.inv(rows.T @ rows / (shaping - 1))
+        held = np.concatenate([rows[:both], rng.normal(size=(calibrating - both, n))])
+        own, fresh = (np.einsum("ti,ij,tj->t", part, inverse, part) for part in (held, new))
+        found.append(np.mean(fresh <= np.sort(own)[int(np.ceil(0.9 * (calibrating + 1))) - 1]))
+    told_of = reuse([(n, 1.0)], n, shaping, 0.1, both / calibrating)
+    assert (0.0 if told_of is None else told_of.loss) == pytest.approx(0.9 - np.mean(found), abs=0.015)
 
 
 @pytest.mark.parametrize("name", ["factor", "time-of-day:box"])
