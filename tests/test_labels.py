@@ -120,6 +120,16 @@ def test_the_next_region_as_a_data_frame(predictor, blocks):
     np.testing.assert_array_equal(frame["mean"], region.center)
 
 
+def test_a_region_asks_for_the_labels_of_a_reading(predictor, blocks):
+    region = predictor.predict()
+    inside = pd.Series(region.center, index=blocks[0].sensors)
+    assert region.contains(inside[::-1]) and region.contains(dict(inside[::-1]))
+    with pytest.raises(InputError, match="unknown sensor"):
+        region.contains(pd.Series(region.center))
+    with pytest.raises(InputError, match="names of its sensors"):
+        predictor.run(blocks[2]).regions[0].contains(inside)
+
+
 def test_a_run_as_a_data_frame(predictor, blocks):
     values = blocks[2].values.copy()
     values[3] = np.nan
@@ -148,6 +158,7 @@ def test_a_filter_given_by_name_is_refused_with_the_way_out():
         JointPredictor("kalman-tuned")
 
 
+@pytest.mark.filterwarnings("ignore:.*shape fitted on the calibration rows")
 def test_a_pilot_may_be_a_frame(blocks):
     train, calibration, test = blocks
     reference = predictor_for("ewma").fit(train, calibration).calibrate(calibration).run(test)

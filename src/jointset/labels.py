@@ -72,6 +72,16 @@ def reading_of(y: Any, sensors: tuple[str, ...]) -> Array:
     return values
 
 
+def in_order(y: Any, sensors: tuple[str, ...]) -> Array:
+    """Readings (..., N) as they are; a labelled one by its labels, refused where the names are not known."""
+    if isinstance(y, np.ndarray) or _labelled(y) is None:
+        return np.asarray(y, dtype=float)
+    require(
+        bool(sensors), "the set does not know the names of its sensors: give the reading as an array in their order"
+    )
+    return reading_of(y, sensors)
+
+
 def _labelled(y: Any) -> tuple[list[str], Sequence[Any]] | None:
     """Labels and values of a labelled reading, None for any other."""
     if isinstance(y, Mapping):

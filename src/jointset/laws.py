@@ -17,9 +17,11 @@ import numpy as np
 from jointset import lowrank
 from jointset.contracts import Array
 from jointset.covariance import Covariance, bures_wasserstein
+from jointset.covariance_modes import StepCovariances
 from jointset.errors import require
 
 LOG_2PI = float(np.log(2 * np.pi))
+SMALL = 64  # sensors up to which rows with gaps are worked on in batches of matrices
 CHUNK = 200_000  # numbers a block of steps may hold: keeps the batched algebra inside the processor's cache
 
 
@@ -58,11 +60,9 @@ class DenseLaw:
         object.__setattr__(self, "mean", np.asarray(self.mean, dtype=float))
         if not isinstance(self.covariance, Covariance):
             object.__setattr__(self, "covariance", Covariance(self.covariance))
-        matrix = self.covariance.matrix
-        fits = self.mean.shape[-1:] == matrix.shape[-1:] and (
-            self.covariance.shared or matrix.shape[:-1] == self.mean.shape
-        )
-        require(fits, f"mean {self.mean.shape} and covariance {matrix.shape} do not fit together")
+        shape = self.covariance.shape
+        fits = self.mean.shape[-1:] == shape[-1:] and (self.covariance.shared or shape[:-1] == self.mean.shape)
+        require(fits, f"mean {self.mean.shape} and covariance {shape} do not fit together")
 
     @property
     def variance(self) -> Array:
@@ -85,20 +85,22 @@ class DenseLaw:
 
     def contributions(self, y: Array) -> Array:
         """Drop of the squared distance when sensor i is left out, (P e)_i^2 / P_ii with P the precision (..., N)."""
-        return self._observed(lambda e, S: lowrank.apply(S.precision, e) ** 2 / S.precision.diagonal(0, -2, -1), y)
+        return self._observed(_contributions, y)
 
     def given_others(self, y: Array) -> tuple[Array, Array]:
         """Mean and sd of each sensor given all others of one reading (N,), under the law of one step.
 
         NaN where missing. With P the precision of what was read, y_i - (P e)_i / P_ii and P_ii^-1/2.
         """
-        seen = np.flatnonzero(~np.isnan(y))
-        law = self if len(seen) == len(y) else self.select(seen)
-        precision = law.covariance.precision
-        return _given_others(y, seen, precision @ (y[seen] - law.mean), precision.diagonal())
+        missing = np.isnan(y)
+        S = self.covariance.observed(missing) if missing.any() else self.covariance
+        solved, precision = S.precision_terms(np.where(missing, 0.0, y - self.mean))
+        return y - solved / precision, np.where(missing, np.nan, precision**-0.5)
 
-    def _observed(self, function: Callable[[Array, Covariance], Array], y: Array) -> Array:
+    def _observed(self, function: Callable[[Array, Any], Array], y: Array) -> Array:
         """Apply a function of (residual, covariance); rows with missing entries get the covariance of the rest."""
+        if isinstance(self.covariance, StepCovariances):
+            return self._grouped(function, np.asarray(y, dtype=float))
         e = np.asarray(y, dtype=float) - self.mean
         missing = np.isnan(e)
         gaps = missing.any(-1)
@@ -107,6 +109,8 @@ class DenseLaw:
         e = np.where(missing, 0.0, e)
         if e.ndim == 1:
             return function(e, self.covariance.observed(missing))
+        if self.covariance.shared and e.shape[-1] > SMALL:
+            return _row_by_row(function, e, missing, self.covariance)
         size = max(1, CHUNK // e.shape[-1])
         edges = np.flatnonzero(np.diff(gaps)) + 1  # blocks of rows that all have gaps or all have none
         starts = sorted({0, *edges.tolist(), *range(0, len(e), size)})
@@ -121,10 +125,20 @@ class DenseLaw:
         """How many independent sensors those `seen` (..., N) amount to, and all: k^2 / sum of squared correlations."""
         return self.covariance.effective_sensors(seen)
 
+    def _grouped(self, function: Callable[[Array, Any], Array], y: Array) -> Array:
+        """The same, one group of steps with one covariance after the other."""
+        parts = []
+        for start, stop, S in self.covariance.groups():
+            if stop == start + 1:  # a single step has its own way
+                parts.append(np.asarray(DenseLaw(self.mean[start], S)._observed(function, y[start]))[None])
+            else:
+                parts.append(DenseLaw(self.mean[start:stop], S)._observed(function, y[start:stop]))
+        return np.concatenate(parts)
+
     def select(self, sensors: Sequence[int] | Array) -> DenseLaw:
         """Marginal law on a subset of sensors."""
         chosen = sensor_indices(sensors, self.mean.shape[-1])
-        return DenseLaw(self.mean[..., chosen], Covariance(self.covariance.matrix[..., chosen[:, None], chosen]))
+        return DenseLaw(self.mean[..., chosen], self.covariance.select(chosen))
 
     def condition(self, sensors: Sequence[int] | Array, values: Array) -> DenseLaw:
         """Law of the remaining sensors (in their order) given the readings of these."""
@@ -304,6 +318,22 @@ def _given_others(y: Array, seen: Array, weights: Array, precision: Array) -> tu
     return mean, sd
 
 
+def _contributions(e: Array, S: Any) -> Array:
+    solved, precision = S.precision_terms(e)
+    return solved**2 / precision
+
+
+def _row_by_row(function: Callable[[Array, Any], Array], e: Array, missing: Array, S: Covariance) -> Array:
+    """A function of (residual, covariance) for rows (T, N) under one covariance: those with gaps one at a time."""
+    gaps = missing.any(-1)
+    whole = np.asarray(function(e[~gaps], S))
+    out = np.empty((len(e), *whole.shape[1:]))
+    out[~gaps] = whole
+    for t in np.flatnonzero(gaps).tolist():
+        out[t] = function(e[t], S.observed(missing[t]))
+    return out
+
+
 def _blank_where_unseen(number: Array, y: Array) -> Array:
     """NaN where a row has no reading at all."""
     unseen = np.isnan(y).all(-1)
@@ -337,6 +367,19 @@ def concatenate(laws: Sequence[Any]) -> Any:
         return LowRankLaw(mean, diagonal, factor)
     if all(law.covariance is first.covariance for law in laws):
         return DenseLaw(mean, first.covariance)
+    if all(law.covariance.shared or isinstance(law.covariance, StepCovariances) for law in laws):
+        return DenseLaw(mean, StepCovariances([S for law in laws for S in _each(law)]))
     shapes = [(*law.mean.shape, law.mean.shape[-1]) for law in laws]
     matrices = [np.broadcast_to(law.covariance.matrix, shape) for law, shape in zip(laws, shapes, strict=True)]
     return DenseLaw(mean, Covariance(np.concatenate(matrices)))
+
+
+def _each(law: DenseLaw) -> list[Covariance]:
+    """The covariance of every step."""
+    S = law.covariance
+    return S.each if isinstance(S, StepCovariances) else [S] * len(law)
+
+
+def bare(law: Any) -> Any:
+    """The law without factorisations of covariances that serve one step only: what is worth keeping for long."""
+    return DenseLaw(law.mean, law.covariance.bare()) if isinstance(law, DenseLaw) else law

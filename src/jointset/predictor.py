@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,7 @@ from jointset.contracts import Array, Calibration, Filter, Score
 from jointset.errors import InputError, require
 from jointset.folders import Stored, reading, refusing, save_folder
 from jointset.labels import panel_of, reading_of
-from jointset.laws import concatenate
+from jointset.laws import bare, concatenate
 from jointset.outliers import scorable, warn_absurd
 from jointset.own_bands import own_quantiles, studentised
 from jointset.panel import Panel
@@ -141,13 +142,16 @@ class JointPredictor:
         self.filter_state = self.calibration_state = self.watch = self._pending = self.reuse = None
         return self
 
-    def calibrate(self, panel: Any) -> JointPredictor:
-        """Score a panel from a fresh filter state and set the radius; the state is then carried on."""
+    def calibrate(self, panel: Any, *, progress: Callable[[int], None] | None = None) -> JointPredictor:
+        """Score a panel from a fresh filter state and set the radius; the state is then carried on.
+
+        `progress` is told how many rows were scored, block by block.
+        """
         panel = panel_of(panel, self.sensors)
         values, times = self._values_of(panel), self._clocked(panel)
         warn_absurd(panel, "calibration")
         self.score = self.score.with_gaps(GapScale(1.0 - self.alpha))
-        scores, after, own = self._calibration_scores(values, times)
+        scores, after, own = self._calibration_scores(values, times, progress)
         self._require_enough(len(scores), f"(of {len(values)} rows, warm-up {self.warmup})")
         self.calibration_scores = scores
         self._scale_gaps()
@@ -174,15 +178,20 @@ class JointPredictor:
         rows = round(self.n_calibration * len(self._shaped_on) / len(panel))
         return reuse(pieces, panel.n_sensors, rows, self.alpha, shared_rows(self._shaped_on, panel))
 
-    def _calibration_scores(self, values: Array, times: Array | None) -> tuple[Array, Any, Array | None]:
+    def _calibration_scores(
+        self, values: Array, times: Array | None, progress: Callable[[int], None] | None = None
+    ) -> tuple[Array, Any, Array | None]:
         """Scores of the rows with a reading after the warm-up, from a fresh state, and the state after the last row.
 
         The third is the studentised residuals of the same rows, sensor by sensor; None where the law has no variances.
         """
         if hasattr(self.filter, "calibrate"):  # its sets begin with these rows
             return (*self.filter.calibrate((values - self.shift) / self.scale, self.warmup), None)
-        laws = self._laws(values, self.filter.start(), times)
-        parts = [(self.score.score(law, rows), studentised(law, rows), after) for law, rows, after in laws]
+        parts = []
+        for law, rows, after in self._laws(values, self.filter.start(), times):
+            parts.append((self.score.score(law, rows), studentised(law, rows), after))
+            if progress is not None:
+                progress(len(rows))
         scores = np.concatenate([part for part, _, _ in parts])[self.warmup - 1 :]
         missing = np.isnan(scores).any(axis=tuple(range(1, scores.ndim)))
         own = [part for _, part, _ in parts if part is not None]
@@ -326,7 +335,7 @@ class JointPredictor:
                 own[i] += clock() - start
                 pieces[i].append(columns_of(self.score.region(law, found.radii), law, scores, found))
                 spared += (clock() - start) * (i > 0)  # the law keeps its sizes: alone, each would pay as the first
-            kept.append(law if regions else None)
+            kept.append(bare(law) if regions else None)
             if progress is not None:
                 progress(len(rows))
         shared = clock() - begin - spared - own[0]
@@ -358,13 +367,22 @@ class JointPredictor:
 
     def _laws(self, values: Array, state: Any, times: Array | None) -> Iterator[tuple[Any, Array, Any]]:
         """Laws of consecutive blocks of rows in the units of the data, those rows, and the state after them."""
-        rows_at_once = getattr(self.filter, "rows_at_once", None)
-        size = max(1, BLOCK // values.shape[1] ** 2) if rows_at_once is None else rows_at_once(*values.shape)
-        for start in range(0, max(len(values), 1), size):
-            block = slice(start, start + size)
+        for block in self._blocks(values):
             rows, clock = values[block], () if times is None else (times[block],)
             laws, state = self.filter.run((rows - self.shift) / self.scale, state, *clock)
             yield laws.rescale(self.shift, self.scale), rows, state
+
+    def _blocks(self, values: Array) -> list[slice]:
+        """Consecutive rows whose laws hold at most `BLOCK` numbers, N^2 a row unless the filter knows better."""
+        if not hasattr(self.filter, "law_sizes") or not len(values):
+            rows_at_once = getattr(self.filter, "rows_at_once", None)
+            size = max(1, BLOCK // values.shape[1] ** 2) if rows_at_once is None else rows_at_once(*values.shape)
+            return [slice(start, start + size) for start in range(0, max(len(values), 1), size)]
+        total, starts = np.cumsum(self.filter.law_sizes(values)), [0]
+        while starts[-1] < len(values):
+            held = total[starts[-1] - 1] if starts[-1] else 0
+            starts.append(max(starts[-1] + 1, int(np.searchsorted(total, held + BLOCK, side="right"))))
+        return [slice(start, stop) for start, stop in itertools.pairwise(starts)]
 
     # ------------------------------------------------------------------ checks
 

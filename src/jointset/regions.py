@@ -18,6 +18,7 @@ import numpy as np
 
 from jointset.contracts import Array, Law, Region
 from jointset.errors import require
+from jointset.labels import in_order
 from jointset.partial import UNCALIBRATED, GapScale, full_distance, full_maximum
 from jointset.ties import ROUNDING, settled
 
@@ -77,6 +78,10 @@ class Sizes:
         """mean_i 2 h_i."""
         return 2.0 * np.mean(self.half_width, axis=-1)
 
+    def ordered(self, y: Any) -> Array:
+        """Readings (..., N) as they are; a series, mapping or data frame of one row by its labels."""
+        return in_order(y, self.sensors)
+
     def to_pandas(self, sensors: Sequence[str] | None = None) -> pd.DataFrame:
         """Lower end, mean and upper end of the projection on every sensor; of the region of one step."""
         import pandas as pd
@@ -127,9 +132,9 @@ class Ellipsoid(_AroundLaw):
         """sqrt(radius S_ii), the support function along the sensor axes."""
         return np.sqrt(np.maximum(self.radius, 0.0))[..., None] * np.sqrt(self.law.variance)
 
-    def contains(self, y: Array) -> Array:
+    def contains(self, y: Any) -> Array:
         """Whether the whole reading lies inside, that is score <= radius."""
-        return mahalanobis_score(self.law, y, self.gaps) <= self.radius
+        return mahalanobis_score(self.law, self.ordered(y), self.gaps) <= self.radius
 
     @property
     def log_volume(self) -> Array:
@@ -149,9 +154,9 @@ class Box(_AroundLaw):
         """radius sd_i."""
         return np.maximum(self.radius, 0.0)[..., None] * np.sqrt(self.law.variance)
 
-    def contains(self, y: Array) -> Array:
+    def contains(self, y: Any) -> Array:
         """Whether every observed sensor lies inside, that is score <= radius."""
-        return studentised_score(self.law, y, self.gaps) <= self.radius
+        return studentised_score(self.law, self.ordered(y), self.gaps) <= self.radius
 
     @property
     def log_volume(self) -> Array:
@@ -184,9 +189,9 @@ class Product(Sizes):
     def _gather(self, pieces: Sequence[Array]) -> Array:
         return np.concatenate(pieces, axis=-1)[..., np.argsort(np.concatenate(self.blocks))]
 
-    def contains(self, y: Array) -> Array:
+    def contains(self, y: Any) -> Array:
         """Whether every block that has a reading contains it; False where no block has one."""
-        y = np.asarray(y, dtype=float)
+        y = self.ordered(y)
         inside = np.ones(y.shape[:-1], dtype=bool)
         for block, part in zip(self.blocks, self.parts, strict=True):
             inside &= part.contains(y[..., block]) | np.isnan(y[..., block]).all(-1)

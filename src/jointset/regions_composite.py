@@ -44,9 +44,9 @@ class ComponentRegion(Sizes):
         """sum_j h_ij(radius_j) (..., N)."""
         return self.structure.half_width(np.maximum(self.radii, 0.0)) * self.law.unit
 
-    def contains(self, y: Array) -> Array:
+    def contains(self, y: Any) -> Array:
         """Whether every component score is within its radius; False where nothing is observed."""
-        return np.all(self.law.scores(y, self.level) <= self.radii, axis=-1)[()]
+        return np.all(self.law.scores(self.ordered(y), self.level) <= self.radii, axis=-1)[()]
 
     @property
     def log_volume(self) -> Array:

@@ -51,6 +51,18 @@ def busy(what: str) -> Iterator[None]:
         yield
 
 
+def counted(started: Callable[..., None], what: str, total: int) -> Callable[[int], None]:
+    """A progress function for rows: it tells a bar of `phases` how many of all are done."""
+    done = 0
+
+    def more(rows: int) -> None:
+        nonlocal done
+        done += rows
+        started(f"{what}, row {done} of {total}", 0)
+
+    return more
+
+
 def note(text: str) -> None:
     """A line for the person at the terminal, beside the results."""
     typer.echo(f"note: {text}", err=True)

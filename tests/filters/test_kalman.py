@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from statsmodels.tsa.statespace.kalman_filter import KalmanFilter
 
+from jointset import JointPredictor
 from jointset.datasets import generate_grssf
 from jointset.errors import InputError
 from jointset.filters import GraphLGSSM
-from jointset.filters.kalman import NOISE_GRID, RHO_GRID, forward_filled
+from jointset.filters.kalman import NOISE_GRID, RHO_GRID
+from jointset.filters.kalman_tuning import forward_filled
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +62,9 @@ def test_the_filter_comes_back_to_rest_after_a_gap(network):
     values = network.panel.values.copy()
     values[10, 3] = np.nan
     _, state = f.run(values[:11], f.start())
-    assert state.covariance is not None
+    assert not state.at_rest
     _, state = f.run(values[11:60], state)
-    assert state.covariance is None
+    assert state.at_rest
 
 
 def test_without_a_graph_sensors_are_filtered_one_by_one(network):
@@ -92,6 +94,24 @@ def test_tuning_picks_the_best_pair_of_the_grid_on_the_validation_tail():
 
     best = min((validation_nll(r, v), r, v) for r in RHO_GRID for v in NOISE_GRID)
     assert (tuned.rho, tuned.obs_noise_frac) == best[1:]
+
+
+def test_tuning_finds_the_modes_once_and_tells_its_progress(network, monkeypatch):
+    import jointset.filters.kalman as kalman
+
+    found, told = [], []
+    monkeypatch.setattr(kalman, "modes", lambda shift: found.append(1) or np.linalg.eigh(shift))
+    fitted = JointPredictor(GraphLGSSM(tune=True)).fit(network.panel, progress=lambda *state: told.append(state))
+    assert len(found) == 1 and fitted.filter.steady.prior.shape == (12,) and len(found) == 1
+    assert [step for step, _, _ in told] == list(range(17)) and {total for _, total, _ in told} == {16}
+    best = [loss for _, _, loss in told[1:]]
+    assert best == sorted(best, reverse=True) and np.isfinite(best).all()
+
+
+def test_calibration_tells_its_progress(network):
+    rows = []
+    JointPredictor(GraphLGSSM()).fit(network.panel).calibrate(network.panel, progress=rows.append)
+    assert sum(rows) == len(network.panel)
 
 
 def test_tuning_reads_nothing_but_the_training_panel(network):

@@ -178,7 +178,7 @@ def _state_map(filter: Any, state: Any) -> tuple[StateMap, Any]:
 
     state = filter.start() if state is None else state
     if isinstance(filter, GraphLGSSM):
-        require(state.covariance is None, "the linear filter must be at rest: start from a state without a gap")
+        require(state.at_rest, "the linear filter must be at rest: start from a state without a gap")
         A, B = tensor(filter.closed_loop), tensor(filter.input_gain)
 
         def linear(h: Any, y: Array) -> Any:

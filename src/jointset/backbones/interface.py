@@ -18,7 +18,7 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import InputError, require, some
-from jointset.filters.kalman import forward_filled
+from jointset.filters.kalman_tuning import forward_filled
 from jointset.panel import Panel
 
 

@@ -201,7 +201,7 @@ class OrthogonalBlocks(_Structure):
     def fit(self, pilot: Pilot) -> OrthogonalBlocks:
         """Bases, covariances and shares from the pilot residuals."""
         parts = split_residuals(self.split, pilot)
-        bases, covariances, shares, ridges = zip(*parts, strict=True)
+        bases, covariances, shares, ridges, _ = zip(*parts, strict=True)
         least = tuple(float(ridge > 0) for ridge in ridges)
         return replace(self, bases=bases, covariances=covariances, shares=shares, least=least)
 

@@ -69,7 +69,7 @@ class TimeOfDay:
     @cached_property
     def emitted(self) -> tuple[Covariance, ...]:
         """The covariances, each factorised once."""
-        return tuple(Covariance(S) for S in np.asarray(self.covariances))
+        return tuple(Covariance(S, lasting=True) for S in np.asarray(self.covariances))
 
     def start(self) -> Clock:
         """The step after the pilot block; `at` sets another time."""

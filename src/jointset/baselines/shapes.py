@@ -42,7 +42,7 @@ class Constant:
     @cached_property
     def emitted(self) -> Covariance:
         """The one covariance, factorised once."""
-        return Covariance(np.asarray(self.covariance))
+        return Covariance(np.asarray(self.covariance), lasting=True)
 
     @property
     def pieces(self) -> list[tuple[int, float]]:

@@ -61,6 +61,25 @@ def schaefer_strimmer(residuals: Array) -> Array:
     return to_diagonal(covariance, weight)
 
 
+def ledoit_wolf(residuals: Array) -> tuple[Array, float]:
+    """Shrinkage to equal variances, (1 - w) S + w mean(diag S) I, and the weight w; it does not depend on the axes.
+
+    w = sum_t |e_t e_t' - S|^2 / (n^2 |S - mean(diag S) I|^2), at most 1, minimises the expected squared error, also
+    where rows (n, N) are fewer than directions (Ledoit and Wolf 2004). Here S = E'E / n; the result is on the scale of
+    `second_moment`. Residuals are not centred.
+    """
+    rows, n = residuals.shape
+    S = gram(residuals) / rows
+    level = float(np.trace(S)) / n
+    size = float((S**2).sum())
+    spread = float((np.einsum("ij,ij->i", residuals, residuals) ** 2).sum()) / rows - size
+    apart = size - n * level**2
+    weight = min(spread / rows / apart, 1.0) if apart > 0 else 1.0
+    S *= 1.0 - weight
+    S[np.diag_indices_from(S)] += weight * level
+    return S * (rows / max(rows - 1, 1)), weight
+
+
 def mean_variance(residuals: Array) -> float:
     """Mean of the diagonal of `second_moment`."""
     return float((residuals**2).sum() / max(len(residuals) - 1, 1) / residuals.shape[1])

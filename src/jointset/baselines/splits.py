@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from jointset.baselines.residual_filter import Pilot
-from jointset.baselines.shrinkage import WORKING, flat_spans, is_singular, mean_variance, ridge_of, second_moment
+from jointset.baselines.shrinkage import (
+    WORKING,
+    flat_spans,
+    is_singular,
+    ledoit_wolf,
+    mean_variance,
+    ridge_of,
+    second_moment,
+)
 from jointset.communities import Groups, louvain, spectral_groups
 from jointset.contracts import Array
-from jointset.errors import InputError, require
+from jointset.errors import InputError
 from jointset.graph import normalized_shift
 from jointset.storage import storable
 
@@ -20,13 +29,15 @@ class Part(NamedTuple):
     """One component of a split.
 
     basis (N, d), orthonormal columns · covariance (d, d) · share of the miss rate, 0 for what is left to a box · ridge
-    on the diagonal of the covariance, 0 unless the component holds a flat direction.
+    on the diagonal of the covariance, 0 unless the component holds a flat direction · whether the covariance was shrunk
+    for lack of rows.
     """
 
     basis: Array
     covariance: Array
     share: float
     ridge: float = 0.0
+    shrunk: bool = False
 
 
 @storable
@@ -51,11 +62,21 @@ class ResidualSplit:
 
 
 def split_residuals(split: ResidualSplit, pilot: Pilot) -> list[Part]:
-    """The components of a split; flat ones, of duplicate sensors, with a ridge and one warning for all of them."""
+    """The components of a split; flat ones, of duplicate sensors, with a ridge and one warning for all of them.
+
+    A component with no more rows than directions is shrunk to equal variances instead, which leaves nothing flat.
+    """
     parts = _parts(split, pilot)
+    shrunk = [part.basis.shape[1] for part in parts if part.shrunk]
+    if shrunk:
+        warnings.warn(
+            f"{pilot.name}: {len(pilot.residuals)} rows for {max(shrunk)} directions: their covariance is shrunk to "
+            "equal variances; more rows to fit it on make a smaller set",
+            stacklevel=2,
+        )
     found = flat_spans(second_moment(pilot.residuals), [part.basis for part in parts])
     flat = [
-        one or (part.share > 0 and is_singular(part.covariance, WORKING))
+        not part.shrunk and (one or (part.share > 0 and is_singular(part.covariance, WORKING)))
         for one, part in zip(found, parts, strict=True)
     ]
     if not any(flat):
@@ -95,30 +116,37 @@ def _graph(pilot: Pilot) -> Array:
     return np.asarray(pilot.adjacency)
 
 
-def _part(basis: Array, share: float, pilot: Pilot) -> Part:
+def _part(basis: Array, share: float, pilot: Pilot, spent: int = 0) -> Part:
+    """The component on a basis, shrunk unless rows, less those `spent` on other directions, outnumber its own."""
     inside = pilot.residuals @ basis
-    require(
-        len(inside) > basis.shape[1] or share == 0,
-        f"{pilot.name}: a covariance of {basis.shape[1]} directions needs more rows without gaps than {len(inside)}",
-    )
-    return Part(basis, second_moment(inside), share)
+    few = share > 0 and len(inside) - spent <= basis.shape[1]
+    return Part(basis, ledoit_wolf(inside)[0] if few else second_moment(inside), share, shrunk=few)
 
 
 def _factor(split: ResidualSplit, pilot: Pilot, group: Array, share: float) -> list[Part]:
     """Leading right singular vectors of a group's residuals, at least one fewer than it has sensors, and the rest."""
     n = pilot.residuals.shape[1]
     rank = max(1, min(split.rank, len(group) - 1))
-    moment = second_moment(pilot.residuals[:, group])
-    vectors = np.linalg.eigh(moment)[1][:, ::-1]  # right singular vectors, the largest first
     whole = np.zeros((n, len(group)))
-    whole[group] = vectors
+    whole[group] = _leading_first(pilot.residuals[:, group], rank)
     if len(group) == rank:  # a single sensor has no rest
         return [_part(whole, share, pilot)]
     theta = split.theta if split.rest else 1.0
     return [
         _part(whole[:, :rank], share * theta, pilot),
-        _part(whole[:, rank:], share * (1.0 - theta), pilot),
+        _part(whole[:, rank:], share * (1.0 - theta), pilot, spent=rank),
     ]
+
+
+def _leading_first(residuals: Array, rank: int) -> Array:
+    """Orthonormal directions (N, N), the `rank` leading right singular vectors of residuals (n, N) first.
+
+    With n <= N the others have no axes of their own, and any that complete them serve.
+    """
+    rows, n = residuals.shape
+    if rows > n or rank >= rows:
+        return np.linalg.eigh(second_moment(residuals))[1][:, ::-1]
+    return np.linalg.qr(residuals.T @ np.linalg.eigh(residuals @ residuals.T)[1][:, ::-1][:, :rank], mode="complete")[0]
 
 
 def _bands(split: ResidualSplit, pilot: Pilot) -> list[Part]:

@@ -21,7 +21,7 @@ from jointset.commands.readings import (
     fleet_asked,
 )
 from jointset.errors import InputError, require, some
-from jointset.terminal import note, phases, show_summary, show_trust, warn
+from jointset.terminal import counted, note, phases, show_summary, show_trust, warn
 
 
 def fit_command(
@@ -68,6 +68,7 @@ def fit_command(
     from jointset.adjacency import correlation_knn
     from jointset.advice import verdict_on
     from jointset.catalogue import LEARNED, ONE_AT_A_TIME
+    from jointset.filters import GraphLGSSM
     from jointset.fleet import without_dead
     from jointset.methods import predictor_for, three_blocks, whole_name
     from jointset.panel import Panel
@@ -109,15 +110,18 @@ def fit_command(
         started("fitting")
 
         def trained(step: int, total: int, loss: float) -> None:
-            started(f"training, step {step} of {total}", 0)
+            started(f"fitting, step {step} of {total}", 0)
 
         told: dict[str, Any] = {"progress": trained, "checkpoint": checkpoint} if learned else {}
+        if isinstance(predictor.filter, GraphLGSSM):
+            told = {"progress": trained}
         with naming_the(method):
             predictor.fit(train, **told)
             started("calibrating")
-            predictor.calibrate(calibrating)
+            predictor.calibrate(calibrating, progress=counted(started, "calibrating", len(calibrating)))
         started("testing")
-        run = predictor.run(test, regions=False) if len(test) else None
+        counting = counted(started, "testing", len(test))
+        run = predictor.run(test, regions=False, progress=counting) if len(test) else None
     predictor.save(out)
     typer.echo(f"{panel}: {data.describe()}")
     if data.adjacency is None:

@@ -48,7 +48,7 @@ class Past:
     @cached_property
     def emitted(self) -> Covariance:
         """The covariance, factorised once."""
-        return Covariance(self.covariance)
+        return Covariance(self.covariance, lasting=True)
 
 
 @storable

@@ -62,8 +62,9 @@ class Annulus(Sizes):
         """The set of shift + scale * Y."""
         return replace(self, law=self.law.rescale(shift, scale))
 
-    def contains(self, y: Array) -> Array:
+    def contains(self, y: Any) -> Array:
         """Whether the reading lies between the two radii."""
+        y = self.ordered(y)
         score = self.score(y)
         beyond_hole = (self.lower <= score) | np.isnan(y).any(-1)
         return beyond_hole & (score <= self.upper)
@@ -159,9 +160,9 @@ class IntervalBox(Sizes):
         """The box of shift + scale * Y."""
         return replace(self, lower=shift + scale * self.lower, upper=shift + scale * self.upper)
 
-    def contains(self, y: Array) -> Array:
+    def contains(self, y: Any) -> Array:
         """Whether every observed sensor lies in its interval."""
-        y = np.asarray(y, dtype=float)
+        y = self.ordered(y)
         seen = ~np.isnan(y)
         above, below = (y >= self.lower, y <= self.upper) if self.closed else (y > self.lower, y < self.upper)
         return np.asarray(((above & below) | ~seen).all(-1) & seen.any(-1))[()]
@@ -214,9 +215,9 @@ class ScaledSet(Sizes):
         """The least factor that holds the reading (...); NaN where nothing is observed."""
         return self.own.growth(y)
 
-    def contains(self, y: Array) -> Array:
+    def contains(self, y: Any) -> Array:
         """Whether the reading lies inside, that is score <= factor."""
-        return self.score(y) <= self.factor
+        return self.score(self.ordered(y)) <= self.factor
 
     def contributions(self, y: Array) -> Array:
         """Those of the own set."""

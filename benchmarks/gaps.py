@@ -1,0 +1,102 @@
+"""The graph Kalman filter with missing sensors: a live row against the textbook update, and how the cost grows."""
+
+import sys
+import time
+from collections.abc import Callable
+
+from table import show  # first: sets the number of threads
+
+import numpy as np
+
+from jointset import GraphLGSSM, JointPredictor, Panel
+
+ROWS = 12
+
+
+def network(n: int, steps: int = 200, neighbours: int = 6) -> Panel:
+    """Noise on a plane: every sensor is joined to its nearest ones."""
+    rng = np.random.default_rng(0)
+    place = rng.random((n, 2))
+    nearest = np.argsort(((place[:, None] - place) ** 2).sum(-1), axis=1)[:, 1 : neighbours + 1]
+    A = np.zeros((n, n))
+    A[np.repeat(np.arange(n), neighbours), nearest.ravel()] = 1.0
+    return Panel(rng.normal(size=(steps, n)), [f"s{i}" for i in range(n)], adjacency=np.maximum(A, A.T))
+
+
+def textbook(F: np.ndarray, P: np.ndarray, mean: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Score of a reading, and mean and covariance after it, with Q = R = I: as written in every book."""
+    seen = np.flatnonzero(~np.isnan(y))
+    S = P[np.ix_(seen, seen)] + np.eye(len(seen))
+    e = y[seen] - mean[seen]
+    score = e @ np.linalg.solve(S, e)
+    gain = np.linalg.solve(S, P[seen]).T
+    return F @ (mean + gain @ e), F @ (P - gain @ P[seen]) @ F.T + np.eye(len(P)), float(score)
+
+
+def live(predictor: JointPredictor, rows: np.ndarray) -> float:
+    """Fewest processor seconds of a live row, its bounds and its score."""
+    times = []
+    for y in rows:
+        start = time.process_time()
+        predictor.predict().bounds
+        predictor.update(y)
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def fewest(function: Callable[[], object], repeats: int) -> float:
+    """Fewest processor seconds of a call."""
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        function()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def with_gaps(values: np.ndarray, missing: int) -> np.ndarray:
+    """Rows with this many sensors missing at random."""
+    rng, values = np.random.default_rng(1), values.copy()
+    for row in values:
+        row[rng.choice(len(row), missing, replace=False)] = np.nan
+    return values
+
+
+def measure(n: int, missing: int, plain: int = 3) -> tuple[str, str, str]:
+    """A row of the table: live rows with so many missing sensors in each, against `plain` textbook updates."""
+    panel = network(n)
+    predictor = JointPredictor(GraphLGSSM(), standardize=False).fit(panel).calibrate(panel[:100])
+    rows = with_gaps(panel.values[100 : 100 + ROWS], missing)
+    f = predictor.filter
+    fast = live(predictor, rows)
+    what = f"N = {n}, {missing} missing in every row" if missing else f"N = {n}, complete rows"
+    if not plain:
+        return what, f"{1e3 * fast:.1f} ms", ""
+    F, P, mean = f.transition, f.prior, np.zeros(n)
+    slow = fewest(lambda: textbook(F, P, mean, rows[0]), plain)
+    _check(f, rows[:4])
+    return what, f"{1e3 * fast:.1f} ms", f"{slow / fast:.1f}x faster than the textbook ({1e3 * slow:.1f} ms)"
+
+
+def _check(f: GraphLGSSM, rows: np.ndarray) -> None:
+    """The filter gives the numbers of the textbook."""
+    state, mean, P = f.start(), np.zeros(rows.shape[1]), f.prior
+    for y in rows:
+        law = f.law(state)
+        mean, P, score = textbook(f.transition, P, mean, y)
+        np.testing.assert_allclose(law.mahalanobis(y), score, rtol=1e-8)
+        state = f.step(state, y)
+        np.testing.assert_allclose(state.mean, mean, atol=1e-8)
+        np.testing.assert_allclose(f.law(state).variance, P.diagonal() + 1.0, rtol=1e-8)
+
+
+def main(sizes: tuple[int, ...] = (200, 1000, 5000)) -> None:
+    rows = []
+    for n in sizes:
+        cases = (0, 1, n // 100, n // 4) if n < 5000 else (0, 1)
+        rows += [measure(n, k, 3 if n < 5000 else 0) for k in cases]
+    show("A live row of the graph Kalman filter: bounds, score and update", rows, "processor time, fewest of some rows")
+
+
+if __name__ == "__main__":
+    main(tuple(int(n) for n in sys.argv[1:]) or (200, 1000, 5000))
