@@ -83,6 +83,15 @@ def complete_rows_only(region, law, radius):
     return Instead(region(law, radius), contains=lambda true, y: true(y) & ~np.isnan(y).any(axis=-1))
 
 
+def move_the_law(contributions, law, y):
+    law.mean[...] += 1.0
+    return contributions(law, y)
+
+
+def count_every_row(run, scores, inside):
+    return run(np.nan_to_num(scores), inside)
+
+
 def gaps_as_zeros(true, state, scores):
     return true(state, np.nan_to_num(scores))
 
@@ -90,6 +99,9 @@ def gaps_as_zeros(true, state, scores):
 BREAKS = {
     "sets_do_not_see_their_reading": ("filter", {"run": peek}),
     "steps_are_the_run": ("filter", {"run": wider}),
+    "two_runs_are_one": ("filter", {"run": lambda run, values, state: (run(values, state)[0], state)}),
+    "asking_changes_nothing": ("score", {"contributions": move_the_law}),
+    "trust_gives_a_verdict": ("watch", {"run": count_every_row}),
     "a_stream_answers_as_the_run": ("filter", {"run": wider}),
     "a_copy_is_independent": ("filter", {"step": in_place}),
     "the_sensor_that_left_is_named": ("score", {"contributions": lambda true, law, y: -true(law, y)}),
@@ -110,3 +122,23 @@ def test_a_broken_promise_is_found(check, predictors):
     getattr(promises, check)(predictors("static+aci").copy())
     with pytest.raises(AssertionError):
         getattr(promises, check)(broken)
+
+
+def test_input_that_is_not_refused_is_found(predictors):
+    broken = predictors("static+aci").copy()
+    broken._reading = lambda y: np.zeros(len(broken.sensors))
+    with pytest.raises(AssertionError, match="a reading of another length is not refused"):
+        promises.refused_input_changes_nothing(broken)
+
+
+def restarted(predictor):
+    predictor.restart()
+    return predictor
+
+
+def test_a_model_that_forgets_is_found(predictors, monkeypatch):
+    broken = predictors("static+aci").copy()
+    load = promises.load_predictor
+    monkeypatch.setattr(promises, "load_predictor", lambda path: restarted(load(path)))
+    with pytest.raises(AssertionError, match="a loaded model has another next set"):
+        promises.a_saved_model_goes_on(broken)
