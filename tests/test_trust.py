@@ -11,11 +11,10 @@ from typer.testing import CliRunner
 
 from jointset import GraphLGSSM, JointPredictor, Panel, generate_grssf
 from jointset.baselines.rows import fitted_row, row
-from jointset.calibration import ACI
 from jointset.cli import app
 from jointset.datasets.cells import cell
 from jointset.errors import InputError
-from jointset.methods import load_predictor, predictor_for
+from jointset.methods import predictor_for
 from jointset.storage import pack, unpack
 from jointset.trust import HORIZON, RECENT, start_watch
 
@@ -254,39 +253,6 @@ def test_the_effective_size_is_that_of_the_audit():
 
 
 # ------------------------------------------------------------------ the predictor
-
-
-PREDICTORS = {
-    "filter": lambda: JointPredictor(GraphLGSSM(), calibration=ACI()),
-    "row": lambda: row("ewma"),
-    "components": lambda: row("factor+aci"),
-}
-
-
-@pytest.mark.parametrize("name", PREDICTORS)
-def test_run_equals_stepping_copies_are_independent_and_files_keep_the_state(name, tmp_path):
-    train, _, calibration, test = generate_grssf("E", n=10, seed=1, length=3000).panel.split()
-    rows = test.values.copy()
-    rows[40] = np.nan  # a row without any reading
-    rows[60:80, 2] = np.nan
-    test = test.with_values(rows)
-    predictor = PREDICTORS[name]().fit(train).calibrate(calibration)
-    fresh = predictor.trust()
-    assert np.isnan(fresh.recent_coverage) and fresh.drift == 0 and fresh.n_calibration == 251
-    stepped, whole = predictor.copy(), predictor.copy()
-    outcomes = [stepped.update(y) for y in rows]
-    run = whole.run(test)
-    assert stepped.trust() == whole.trust() != fresh
-    assert predictor.trust()._replace(recent_coverage=0) == fresh._replace(recent_coverage=0)
-    last = [o.inside for o in outcomes if o.observed][-200:]
-    assert whole.trust().recent_coverage == pytest.approx(np.mean(last))
-    assert whole.trust().infinite_share == run.infinite_share
-    whole.save(tmp_path / "model")
-    again = load_predictor(tmp_path / "model")
-    assert again.trust() == whole.trust()
-    again.update(test.values[0])
-    whole.update(test.values[0])
-    assert again.trust() == whole.trust()
 
 
 def test_a_conservative_component_set_says_so():

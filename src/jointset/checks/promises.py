@@ -28,8 +28,8 @@ Check = Callable[[JointPredictor], None]
 
 def steps_are_the_run(predictor: JointPredictor) -> None:
     """Predicting and updating row by row gives the numbers of a run, gaps included."""
-    test = block_with_gaps()
-    run = predictor.copy().run(test)
+    test, whole = block_with_gaps(), predictor.copy()
+    run = whole.run(test)
     for t, y in enumerate(test.values):
         region, outcome = predictor.predict(), predictor.update(y)
         close(region.bounds, (run.lower[t], run.upper[t]), f"the bounds of step {t} are not those of the run")
@@ -37,6 +37,7 @@ def steps_are_the_run(predictor: JointPredictor) -> None:
         close(outcome.score, run.score[t], f"the score of step {t} is not that of the run")
         close(outcome.radius, run.radius[t], f"the radius of step {t} is not that of the run")
         expect(outcome.inside == run.inside[t], f"step {t} and the run differ on whether the row is inside")
+    expect(predictor.trust() == whole.trust(), "the verdict after steps is not that after the run")
 
 
 def two_runs_are_one(predictor: JointPredictor) -> None:
@@ -101,13 +102,17 @@ def a_stream_answers_as_the_run(predictor: JointPredictor) -> None:
     test = block_with_gaps(8)
     run = predictor.copy().run(test)
     lines = [_line(test, t) for t in range(len(test))]
-    lines.insert(3, json.dumps({test.sensors[0]: "warm"}))
+    lines[3:3] = [json.dumps({test.sensors[0]: bad}) for bad in ("warm", 1.7e308)]
     answers = list(Stream(predictor, trust=True).answers(lines))
-    expect("error" in answers.pop(3), "a row that is no number is not refused by a stream")
+    refused, answers[3:5] = answers[3:5], []
+    expect(all("error" in answer for answer in refused), "a stream takes text, or what is too large to be squared")
     for t, answer in enumerate(answers):
         expect("error" not in answer, f"a stream refuses a good row: {answer.get('error')}")
         inside = bool(run.inside[t]) if answer["observed"] else None
         expect(answer["inside"] is inside, f"row {t} of a stream and the run differ on whether it is inside")
+        for part in ("score", "radius"):
+            found = np.nan if answer[part] is None else answer[part]
+            close(found, getattr(run, part)[t], f"the {part} of row {t} of a stream is not that of the run")
         ends = np.array([answer["bounds"][name] for name in test.sensors], dtype=float).T
         close(ends, (run.lower[t], run.upper[t]), f"the bounds of row {t} of a stream are not those of the run")
         expect(bool(answer["trust"]["verdict"]), "a stream that was asked for it has no verdict")
@@ -120,18 +125,19 @@ def _line(panel: Panel, t: int) -> str:
 
 
 def trust_gives_a_verdict(predictor: JointPredictor) -> None:
-    """A verdict in words with sound numbers, at once and after some rows; it counts rows with a reading."""
-    for test in (None, block_with_gaps()):
-        if test is not None:
-            predictor.run(test)
-        trust = predictor.trust()
+    """A verdict in words with sound numbers, at once and after some rows; rows without a reading do not count."""
+    fresh = predictor.trust()
+    expect(bool(np.isnan(fresh.recent_coverage)) and fresh.drift == 0, "there is drift before the first row")
+    run = predictor.run(block_with_gaps())
+    later, scored = predictor.trust(), ~np.isnan(run.score)
+    close(later.recent_coverage, run.inside[scored].mean(), "the recent coverage is not that of rows with a reading")
+    same(later.infinite_share, run.infinite_share, "the verdict and the run count other infinite radii")
+    for trust in (fresh, later):
         expect(bool(trust.verdict) and "\n" not in trust.verdict, "the verdict is no line of words")
         expect(trust.n_calibration == predictor.n_calibration > 0, "the verdict counts other scores than there are")
         expect(1.0 <= trust.effective_size <= trust.n_calibration, "calibration scores are worth more than they are")
         low, high = trust.band
         expect(0.0 <= low <= trust.coverage <= high <= 1.0, "the coverage to expect is outside its band")
-    seen = ~np.isnan(block_with_gaps().values).all(axis=1)
-    expect(predictor.watch is not None and predictor.watch.steps == seen.sum(), "empty rows count in the verdict")
 
 
 def the_sensor_that_left_is_named(predictor: JointPredictor) -> None:
