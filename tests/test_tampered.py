@@ -17,6 +17,7 @@ from safetensors.numpy import load_file, save_file
 from typer.testing import CliRunner
 
 from jointset import InputError, generate_grssf
+from jointset.catalogue import LEARNED
 from jointset.cli import app
 from jointset.methods import METHODS, load_predictor, predictor_for
 
@@ -27,7 +28,7 @@ Change = Callable[[dict[str, Any], dict[str, np.ndarray]], object]
 @functools.cache
 def made(method: str) -> Any:
     """A fitted and calibrated predictor of a method."""
-    learned = method.partition("+")[0] in ("gnf", "gnf-node", "diag-gru", "gcn-rank0")
+    learned = method.partition("+")[0] in LEARNED
     predictor: Any = predictor_for(method, training={"steps": 2, "seed": 0} if learned else None)
     if method == "hopcpt":
         rule = dataclasses.replace(predictor.filter.rule, updates=2)

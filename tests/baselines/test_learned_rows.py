@@ -5,10 +5,10 @@ import pytest
 
 from jointset.backbones import GRUBackbone, SwappedMean
 from jointset.baselines.rows import fitted_row, run_row, run_rows
+from jointset.catalogue import LEARNED
 from jointset.datasets.cells import cell
 
 QUICK = {"steps": 40, "recipe": "fast"}
-LEARNED = ("gnf", "gnf-node", "diag-gru", "gcn-rank0")
 
 
 @pytest.fixture(scope="module", params=["text", "table"])

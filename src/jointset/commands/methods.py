@@ -17,10 +17,12 @@ def methods_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object a method.")] = False,
 ) -> None:
     """List every method: its name here and in the paper, its mean, its covariance, and what it needs."""
-    from jointset.catalogue import CATALOGUE, ONE_AT_A_TIME
+    from jointset.catalogue import CATALOGUE, ONE_AT_A_TIME, TABLE
 
     if as_json:
-        show_json([entry._asdict() for entry in CATALOGUE])
+        methods = [TABLE[entry.name.partition("+")[0]] for entry in CATALOGUE]
+        known = [{"family": one.family, "learned": one.learned, "geometries": one.geometries} for one in methods]
+        show_json([entry._asdict() | more for entry, more in zip(CATALOGUE, known, strict=True)])
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("method", "in the paper", "mean", "covariance", "tuned", "adaptive", "needs", "reference"):

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jointset.audits.printed import LEARNED
 from jointset.errors import InputError
 
 AUDITS = "_audits"
-LEARNED = ("gnf", "gnf-node")
 PLAIN = ("value", "rate", "rho", "tau", "ratio", "mean", "bernstein")  # where a record keeps its one number
 
 
