@@ -16,6 +16,7 @@ from jointset.calibration import ACI, Split, calibration
 from jointset.datasets.cells import cell
 from jointset.errors import InputError
 from jointset.methods import predictor_for
+from jointset.panel import Panel
 from jointset.runs import Run
 
 ROWS = {
@@ -135,3 +136,18 @@ def test_wraps_in_one_pass_are_the_rows_alone(protocol):
             if field.name not in ("regions", "sensors", "timestamps"):
                 np.testing.assert_array_equal(getattr(run, field.name), getattr(alone, field.name), err_msg=name)
     assert not np.array_equal(runs["copula", 0].lower, runs["copula", 1].lower)
+
+
+@pytest.mark.parametrize("maker", [CopulaCPTS, MultiDimSPCI])
+def test_a_wrap_starts_from_what_was_read(maker):
+    """Filled gaps start the sets and are never scored: later rows with as many gaps rank evenly among these."""
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((4600, 6)) @ np.linalg.cholesky(0.5 + 0.5 * np.eye(6)).T
+    values /= np.sqrt(rng.chisquare(3, (4600, 1)) / 3)
+    values[600:][rng.random((4000, 6)) < 0.3] = np.nan
+    panel = Panel(values, list("abcdef"))
+    form = {} if maker is CopulaCPTS else {"variant": "empirical"}
+    made = maker(wrap=Split(0.1), **form).fit(panel[:600]).calibrate(panel[600:2600])
+    score = made.run(panel[2600:], regions=False).score
+    ranks = np.sort(made.calibration_scores).searchsorted(score[~np.isnan(score)]) / made.n_calibration
+    assert ranks.mean() == pytest.approx(0.5, abs=0.04)

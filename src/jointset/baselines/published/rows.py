@@ -17,7 +17,7 @@ an adaptive one follows the misses. Without a wrap all residuals start the rule,
 against them for what `trust` compares with.
 
 Gaps: the backbone fills them with the last reading; calibration residuals are made complete
-(`jointset.baselines.published.gaps`); only complete rows move the sets.
+(`jointset.baselines.published.gaps`) to start the sets, and scored as they were read; only complete rows move the sets.
 """
 
 from __future__ import annotations
@@ -169,7 +169,9 @@ class PublishedFilter:
     def calibrate(self, values: Array, warmup: int) -> tuple[Array, PublishedState]:
         """Scores of calibration rows (T, N), and the state after the last; the first warmup - 1 are left out."""
         means, state = self._means(values, PublishedState(self.backbone.start(), 0, None, ()))
-        residuals = complete_residuals((values - means)[warmup - 1 :], self.name)
+        read = (values - means)[warmup - 1 :]
+        read = read[~np.isnan(read).all(axis=1)]
+        residuals = complete_residuals(read, self.name)
         require(
             len(residuals) >= self.needed,
             f"{self.name}: {len(residuals)} calibration rows with readings (of {len(values)}, warm-up {warmup}) are "
@@ -182,7 +184,7 @@ class PublishedFilter:
                 np.zeros_like(residuals),
                 self._sets(state, tuple(part[0] for part in state.ahead), np.zeros_like(residuals)),
             )
-            return OwnScore().score(sets, residuals), state
+            return OwnScore().score(sets, read), state
         cut = int(SHARE * len(residuals))
         least = LEAST * np.sqrt(np.mean(residuals[:cut] ** 2, axis=0))
         with np.errstate(invalid="ignore"):  # a sensor that stands still has no correlations
@@ -191,7 +193,7 @@ class PublishedFilter:
         ahead = tuple(np.array(part[-1:]) for part in parameters)
         state = state._replace(own=own, ahead=ahead, least=least, correlations=np.atleast_2d(correlations))
         sets = self._sets(state, tuple(part[:-1] for part in parameters), np.zeros_like(residuals[cut:]))
-        return np.asarray(sets.growth(residuals[cut:])), state
+        return np.asarray(sets.growth(read[cut:])), state
 
     def law(self, state: PublishedState) -> OwnSets:
         """The next set."""
