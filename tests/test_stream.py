@@ -442,6 +442,8 @@ def test_the_terminal_is_told_how_it_went(model: Path) -> None:
     result = CliRunner().invoke(app, ["stream", str(model)], input="\n".join([*GOOD, "bad"]))
     assert "note: 61 rows, 1 bad, " in result.stderr
     assert "(target 90 %)" in result.stderr
+    nothing = CliRunner().invoke(app, ["stream", str(model)], input="{bad\n[1]\n")
+    assert nothing.stderr.splitlines()[-1] == "note: 2 rows, 2 bad, none could be scored"
 
 
 def test_bytes_that_are_not_text_get_an_error_line(model: Path) -> None:

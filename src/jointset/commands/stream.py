@@ -73,8 +73,10 @@ def stream_command(
         known = predictor if saves is None or saves.saved is None else saves.saved
         if (save or saves is not None) and live.predictor is not known:
             live.predictor.save(model)
-        if live.scored:
-            share = f"{100 * live.inside / live.scored:.1f} % inside (target {100 * (1 - predictor.alpha):g} %)"
+        if live.rows:
+            share = "none could be scored"
+            if live.scored:
+                share = f"{100 * live.inside / live.scored:.1f} % inside (target {100 * (1 - predictor.alpha):g} %)"
             note(f"{live.rows} rows, {live.bad} bad, {share}")
         if live.closing():
             note("; ".join(live.closing()))
