@@ -72,11 +72,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def jointset(place: Path, *arguments: str, told: str = "", found: bool = True) -> Any:
+MAIN = "from jointset.cli import main; main()"
+
+
+def jointset(place: Path, *arguments: str, told: str = "", found: bool = True, program: str = MAIN) -> Any:
     """A command in a process that finds the package, or does not."""
     paths = [str(place)] * found + [os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    command = [sys.executable, "-P", "-c", "from jointset.cli import main; main()", *arguments]
+    command = [sys.executable, "-P", "-c", program, *arguments]
     return subprocess.run(command, capture_output=True, text=True, cwd=place, env=environment, input=told)
 
 
@@ -99,6 +102,12 @@ def test_a_method_of_another_package_works_in_every_command(place: Path) -> None
     assert report.returncode == 0 and "walk+aci" in (place / "b" / "report.html").read_text(), report.stderr
     alone = jointset(place, "predict", "model", found=False)
     assert alone.returncode == 2 and "unknown part 'Walk'" in alone.stderr and "not installed" in alone.stderr
+
+
+def test_a_method_of_another_package_is_held_to_the_contract(place: Path) -> None:
+    program = "from jointset.checks import check_predictor; check_predictor('walk:box+aci')"
+    checked = jointset(place, program=program)
+    assert checked.returncode == 0, checked.stderr
 
 
 def test_what_is_no_method_or_takes_a_name_is_told_and_left_out() -> None:

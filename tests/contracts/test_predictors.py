@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from jointset import ACI, AgACI, BlockMaximum, GraphLGSSM, JointPredictor
+from jointset.backbones import SwappedMean, backbone
+from jointset.baselines import StaticFilter
 from jointset.baselines.published import SPCI, MultiDimSPCI
 from jointset.checks import calibrated, check_calibrated, check_fresh_process, check_predictor, promises
+from jointset.filters import GNF
 from jointset.methods import METHODS
 
 OTHERS = ("ewma:box+aci", "local:box", "kalman:box+pid", "time-of-day:box", "static+dtaci")
@@ -17,6 +20,16 @@ FORMS = {  # that have no name
     "new forests": lambda: MultiDimSPCI(refit=5),
     "shared level": lambda: SPCI("empirical", bonferroni=True),
     "blocks": lambda: JointPredictor(GraphLGSSM(), BlockMaximum((np.arange(3), np.arange(3, 8))), AgACI(0.1)),
+}
+MEANS = {  # around which the sets of another filter are put
+    "gpvar": lambda: backbone("gpvar"),
+    "gru": lambda: backbone("gru", width=8, window=6, steps=5),
+    "stgnn": lambda: backbone("stgnn", width=4, dilations=(1, 2), adaptive=2, steps=5),
+}
+FORMS |= {
+    "gnf around gpvar": lambda: JointPredictor(SwappedMean(GNF(steps=5), MEANS["gpvar"]())),
+    "gnf around gru": lambda: JointPredictor(SwappedMean(GNF(steps=5), MEANS["gru"]())),
+    "static around stgnn": lambda: JointPredictor(SwappedMean(StaticFilter(), MEANS["stgnn"]())),
 }
 NAMES = (*METHODS, *OTHERS, *SEVERAL_RADII, *SCALED, *FORMS)
 
