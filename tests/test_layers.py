@@ -1,6 +1,7 @@
 """Modules import only from their own layer and from those below it, lazily or not."""
 
 import ast
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,10 @@ def test_a_new_import_from_above_is_found(line, tmp_path):
         path.parent.mkdir(exist_ok=True)
         path.write_text(line if name == "laws.py" else "")
     assert len(upward(modules(tmp_path))) == 1
+
+
+def test_the_picture_is_that_of_the_source():
+    spec = importlib.util.spec_from_file_location("architecture", SRC.parent / "benchmarks" / "architecture.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.PICTURE.read_text() == script.drawn(), "run: python benchmarks/architecture.py"
