@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from jointset import generate_grssf
+from jointset import Panel, generate_grssf
 from jointset.advice import what_to_try
 from jointset.cli import app
 from jointset.methods import load_predictor, predictor_for
@@ -141,3 +141,12 @@ def test_the_band_of_a_test_block_holds_its_share_in_nine_of_ten():
         seen = Run(("a",), None, blank, blank, blank, blank, test, test, inside, test, test, test, 0.0)
         words.append(promise_of(made, seen).word)
     assert np.mean([word == "kept" for word in words]) >= 0.88 and "far" not in words
+
+
+def test_an_hour_that_is_always_missed_is_a_warning_though_the_share_of_all_rows_is_as_promised(network, tmp_path):
+    hours = np.arange(len(network))
+    values = network.values * np.where(hours % 24 == 5, 10.0, 1.0)[:, None]
+    Panel(values, network.sensors, timestamps=3600 * hours).to_npz(tmp_path / "panel.npz")
+    done = run("fit", tmp_path / "panel.npz", "--out", tmp_path / "model", "--method", "static", "--test-share", "0.25")
+    assert done.exit_code == 0, done.output
+    assert "warning: " in done.stderr and "at 05 h" in done.stderr and "time-of-day+aci" in done.stderr

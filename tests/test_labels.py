@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from jointset import GraphLGSSM, InputError, JointPredictor, Panel, generate_grssf
+from jointset.labels import reading_of
 from jointset.methods import predictor_for
 
 MAKERS = {
@@ -172,3 +173,8 @@ def test_a_panel_in_another_order_is_still_refused(blocks):
     turned = Panel(blocks[1].values, tuple(reversed(blocks[1].sensors)))
     with pytest.raises(InputError, match="another order"):
         predictor.calibrate(turned)
+
+
+def test_a_reading_that_is_no_number_is_refused():
+    with pytest.raises(InputError, match="needs numbers"):
+        reading_of(["a", "b"], ("x", "y"))

@@ -8,7 +8,7 @@ from jointset.baselines.rows import parse
 from jointset.catalogue import ONE_AT_A_TIME, PUBLISHED
 from jointset.errors import InputError
 from jointset.panel import Panel
-from jointset.promise import Promise, promise_of
+from jointset.promise import FAR, Promise, promise_of
 from jointset.runs import Run
 
 FAR_OFF = 3  # exit code of `jointset fit` when the test block is far under the target
@@ -20,8 +20,10 @@ GAPPY = 0.2  # share of rows with a gap from which the published methods suffer
 def verdict_on(predictor: Any, run: Run, method: str, train: Panel, calibration: Panel) -> tuple[str, int]:
     """A warning where a test run did not keep the promise, empty where it did, and the exit code that goes with it."""
     promise = promise_of(predictor, run)
-    if promise is None or promise.word == "kept":
+    if promise is None:
         return "", 0
+    if promise.word == "kept":
+        return uneven_hours(promise, run, method), 0
     try:
         drift = abs(predictor.trust().drift) >= 1.0
     except InputError:
@@ -38,6 +40,16 @@ def verdict_on(predictor: Any, run: Run, method: str, train: Panel, calibration:
     )
     more = "; the sets are wider than they need be" if promise.word == "wide" else ""
     return f"{promise.sentence}{more}. Try {'; or '.join(tries)}", FAR_OFF if promise.word == "far" else 0
+
+
+def uneven_hours(promise: Promise, run: Run, method: str) -> str:
+    """A warning where the share of all rows is as promised but that of an hour or weekday is far under the target."""
+    clock = run.clock
+    if clock is None or not clock.worst <= promise.target - FAR:
+        return ""
+    known = parse(method).method == "time-of-day"
+    more = "" if known else ". Try --method=time-of-day+aci, which knows the hour"
+    return f"{100 * promise.seen:.1f} % inside hides hours or days that are missed far more often: {clock.words}{more}"
 
 
 def what_to_try(

@@ -59,7 +59,7 @@ def reading_of(y: Any, sensors: tuple[str, ...]) -> Array:
     array([nan,  2.])
     """
     if isinstance(y, np.ndarray) or not (labelled := _labelled(y)):
-        values = np.asarray(y, dtype=float)
+        values = _numbers(y)
     else:
         values = _by_label(*labelled, sensors)
     n = len(sensors)
@@ -70,6 +70,13 @@ def reading_of(y: Any, sensors: tuple[str, ...]) -> Array:
     for i in np.flatnonzero(np.abs(values) > LARGEST):
         raise InputError(too_large(sensors[i], values[i]))
     return values
+
+
+def _numbers(y: Any) -> Array:
+    try:
+        return np.asarray(y, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError("a reading needs numbers, NaN where one is missing: got something else in it") from None
 
 
 def in_order(y: Any, sensors: tuple[str, ...]) -> Array:

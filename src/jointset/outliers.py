@@ -38,6 +38,17 @@ def too_large(sensor: str, value: float) -> str:
     return f"sensor {sensor!r}: {value:g} is too large to be scored: check the row"
 
 
+def require_sane(y: Array, sensors: tuple[str, ...], shift: Array, scale: Array) -> None:
+    """Refuse a live reading absurdly far from those of training, of this mean and standard deviation (N,).
+
+    A filter that takes one in needs hundreds of rows to forget it.
+    """
+    far = np.abs(y - shift) > np.maximum(FAR * scale, TIMES * np.abs(shift))
+    for i in np.flatnonzero(far):
+        usual = f"its readings were about {shift[i]:g}, give or take {scale[i]:g}"
+        raise InputError(f"sensor {sensors[i]!r}: {y[i]:g} is absurd, {usual}: check the row, or send nothing for it")
+
+
 def warn_absurd(panel: Panel, block: str) -> None:
     """Warn of the worst reading of a panel that is absurdly far from the others of its sensor."""
     found = absurd_readings(panel.values)

@@ -6,18 +6,19 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from jointset.clock_coverage import clock_coverage
 from jointset.contracts import Array
 from jointset.errors import InputError, require, some
 from jointset.fleet import AS_IT_IS, LISTED, Fleet
 from jointset.limits import UNLIMITED, Limits
 from jointset.live_rows import BAD, Options, Reading, readings
-from jointset.outliers import too_large
+from jointset.outliers import require_sane, too_large
 from jointset.predictor import JointPredictor
 from jointset.row_clock import Event, RowClock, span
 from jointset.sensor_health import LEAST, expecting_nothing, falling_ill, observe, start_health, unknown_usual
@@ -25,6 +26,7 @@ from jointset.times import live_seconds
 from jointset.writing import json_ready
 
 EMPTY = "rows without any reading"
+PAST, LOOK = 10_000, 100  # scored rows kept for coverage by the clock, and between two looks at it
 SENSORS_TOLD = 10  # rows in which sensors fall silent, or get stuck, that are told one by one
 
 
@@ -64,6 +66,8 @@ class Stream:
         self.health = start_health(len(predictor.sensors))
         self.clock = RowClock(self.usual.cadence, predictor.last_time)
         self.events: Counter[str] = Counter()  # what was unusual, by kind
+        self.past: deque[tuple[int, bool]] = deque(maxlen=PAST)  # times and outcomes of scored rows
+        self.by_clock = ""  # how coverage differs by the clock, looked at every so often
 
     def answers(self, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
         """One JSON-ready answer a reading, in order; blank lines are skipped."""
@@ -74,6 +78,8 @@ class Stream:
     def closing(self) -> list[str]:
         """What was unusual, counted, and the sensors that are silent or stuck at the end."""
         told = [f"{kind}: {count}" for kind, count in self.events.items()]
+        if self.by_clock:
+            told.append(f"coverage differs by the clock: {self.by_clock}")
         if self.clock.longest_gap:
             told.append(f"the longest gap lasted {span(self.clock.longest_gap)}")
         return told + [f"{kind} at the end: {some(names, LISTED)}" for kind, names in self._ailing().items() if names]
@@ -93,6 +99,8 @@ class Stream:
         self._follow(after, seconds, found)
         self.scored += answer["inside"] is not None
         self.inside += answer["inside"] is True
+        if seconds is not None and answer["inside"] is not None:
+            self._remember(seconds, answer["inside"])
         if self.trust:
             answer["trust"] = self._verdict(after)
         return {"row": self.rows, "time": found.time, **answer}
@@ -133,11 +141,21 @@ class Stream:
         found = {"silent": health.silent(usual), "stuck": health.stuck(usual)}
         return {kind: [names[i] for i in np.flatnonzero(which)] for kind, which in found.items()}
 
+    def _remember(self, seconds: int, inside: bool) -> None:
+        """Keep the outcome of a row and its time; every so often, look at coverage by the clock."""
+        self.past.append((seconds, inside))
+        if self.scored % LOOK == 0:
+            times, hits = (np.array(part) for part in zip(*self.past, strict=True))
+            found = clock_coverage(times, hits)
+            self.by_clock = "" if found is None else found.words
+
     def _verdict(self, after: JointPredictor) -> dict[str, Any]:
-        """The predictor's trust, and the sensors that are not to be trusted."""
+        """The predictor's trust, how coverage differs by the clock, and the sensors that are not to be trusted."""
         trust, ailing = after.trust()._asdict(), self._ailing()
-        words = [f"{kind}: {some(names)}" for kind, names in ailing.items() if names]
-        return json_ready({**trust, "verdict": "; ".join([trust["verdict"], *words]), **ailing})
+        words = [self.by_clock] if self.by_clock else []
+        words += [f"{kind}: {some(names)}" for kind, names in ailing.items() if names]
+        verdict = "; ".join([trust["verdict"], *words])
+        return json_ready({**trust, "verdict": verdict, "by_clock": self.by_clock or None, **ailing})
 
 
 def advance(
@@ -146,8 +164,11 @@ def advance(
     """Answer to one reading (N,) and the predictor after it; the one given is not changed.
 
     The region is the one announced before the reading. A reading that would leave the filter without finite numbers
-    is refused; an infinite score, of a reading off an interval of no length, is none of these.
+    is refused, and one absurdly far from those of training; an infinite score, of a reading off an interval of no
+    length, is none of these.
     """
+    if predictor.standardize:
+        require_sane(y, predictor.sensors, predictor.shift, predictor.scale)
     region, after = predictor.predict(), predictor.copy()
     with np.errstate(all="ignore"):
         named = _named(predictor, y, top, limits)
