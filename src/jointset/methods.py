@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from jointset.baselines.named import Name, parse, require_geometry, row
+from jointset.baselines.named import GEOMETRIES, Name, parse, require_geometry, row
 from jointset.calibration import calibration as rule_named
 from jointset.catalogue import FILTERS, METHODS, PUBLISHED, ROWS, TABLE
 from jointset.errors import require, require_known
@@ -66,6 +66,7 @@ def whole_name(method: str, shape: str = "ellipsoid", calibration: str = "split"
     """
     name = parse(method)
     require_known(name.method, METHODS, f"unknown method {name.method!r}")
+    require(shape in GEOMETRIES, f"unknown shape {shape!r}: choose one of {', '.join(GEOMETRIES)}")
     geometry = _one_of(method, name.geometry, shape, "ellipsoid")
     return Name(name.method, geometry, _one_of(method, name.wrap, calibration, "split"))
 

@@ -72,17 +72,31 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class OwnSets:
-    """The law of a published method: means (..., N), and the sets it puts around them."""
+    """The law of a published method: means (..., N), and the sets it puts around them in the filter's units.
+
+    A reading is held against a set in the units in which the rule made it, so that a score equal to a radius stays so.
+    """
 
     mean: Array
     own: Any
+    shift: Array | float = 0.0  # of the units of the means and readings
+    scale: Array | float = 1.0
 
     def rescale(self, shift: Array, scale: Array) -> OwnSets:
         """Those of shift + scale * Y."""
-        return OwnSets(shift + scale * self.mean, self.own.rescale(shift, scale))
+        return OwnSets(shift + scale * self.mean, self.own, shift + scale * self.shift, scale * self.scale)
+
+    def inner(self, y: Array) -> Array:
+        """Readings in the filter's units."""
+        return (np.asarray(y, dtype=float) - self.shift) / self.scale
+
+    @property
+    def region(self) -> Any:
+        """The sets in the units of the readings."""
+        return self.own.rescale(self.shift, self.scale)
 
     def __getitem__(self, index: Any) -> OwnSets:
-        return OwnSets(self.mean[index], self.own[index])
+        return replace(self, mean=self.mean[index], own=self.own[index])
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -104,19 +118,20 @@ class OwnScore:
 
     def score(self, law: OwnSets, y: Array) -> Array:
         """Factor (...); NaN where nothing is observed."""
-        growth = np.asarray(law.own.growth(y))
+        inner = law.inner(y)
+        growth = np.asarray(law.own.growth(inner))
         if self.scaled:
             return growth[()]
-        edge = np.where(law.own.contains(y), np.fmin(growth, 1.0), np.fmax(growth, np.nextafter(1.0, 2.0)))
+        edge = np.where(law.own.contains(inner), np.fmin(growth, 1.0), np.fmax(growth, np.nextafter(1.0, 2.0)))
         return np.where(np.isnan(y).all(-1), np.nan, edge)[()]
 
     def region(self, law: OwnSets, radius: Array | float) -> Any:
         """The own sets, scaled where a wrap says so."""
-        return ScaledSet(law.own, radius) if self.scaled else law.own
+        return ScaledSet(law.region, radius) if self.scaled else law.region
 
     def contributions(self, law: OwnSets, y: Array) -> Array:
         """What each sensor adds (..., N); 0 where missing."""
-        return law.own.contributions(y)
+        return law.own.contributions(law.inner(y))
 
 
 @storable
