@@ -10,7 +10,7 @@ import numpy as np
 
 from jointset import GraphLGSSM, JointPredictor, Panel
 
-ROWS = 12
+ROWS = 30
 
 
 def network(n: int, steps: int = 200, neighbours: int = 6) -> Panel:
