@@ -1,14 +1,19 @@
-"""A reading is inside when its score is at most the radius, for every kind of set under every rule, for long."""
+"""A reading is inside when its score is at most the radius, for every method under every rule."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from jointset import Panel
 from jointset.baselines.rows import run_row
-from jointset.calibration import RULES
+from jointset.calibration import RULES, calibration
+from jointset.calibration.shared_level import SharedLevel
+from jointset.checks import calibrated
+from jointset.checks.blocks import block_with_gaps
 from jointset.datasets import generate_grssf
 from jointset.datasets.cells import cell
-from jointset.methods import predictor_for
+from jointset.methods import METHODS, predictor_for
 
 WRAPS = ("split", *(name for name in RULES if name != "split"))
 KINDS = ("static", "ewma:box", "group", "per-group-factor", "copula", "multidim-spci-empirical")  # of sets
@@ -36,6 +41,21 @@ def test_inside_is_score_at_most_radius(name, blocks):
         scored = ~np.isnan(run.score)
         np.testing.assert_array_equal(run.inside[scored], (run.score <= run.radius)[scored], err_msg=f"{name}+{wrap}")
         np.testing.assert_array_equal(run.regions.contains(test.values)[scored], run.inside[scored])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_inside_is_score_at_most_radius_for_every_method_and_rule(name):
+    """The rules of one method share its fit; the readings jump to four times their size, and have gaps."""
+    predictor = calibrated(f"{name}+split")
+    panel = block_with_gaps(60, jump=4.0)
+    rules = [calibration(wrap, alpha=0.1) for wrap in WRAPS[1:]]
+    if isinstance(predictor.calibration, SharedLevel):
+        rules = [replace(predictor.calibration, rule=rule) for rule in rules]
+    runs = predictor.run_with([predictor.rewrapped(rule) for rule in rules], panel)
+    for wrap, (run, _) in zip(WRAPS, runs, strict=True):
+        scored = ~np.isnan(run.score)
+        np.testing.assert_array_equal(run.inside[scored], (run.score <= run.radius)[scored], err_msg=f"{name}+{wrap}")
+        np.testing.assert_array_equal(run.regions.contains(panel.values)[scored], run.inside[scored])
 
 
 def test_a_rule_past_every_calibration_score_believes_in_the_set_it_emits():
