@@ -13,7 +13,7 @@ from jointset.filters import cells
 from jointset.filters.cells import NodeWeights, PooledWeights, VectorWeights
 from jointset.filters.initial import glorot, orthogonal
 from jointset.filters.likelihood import low_rank_nll
-from jointset.filters.recurrence import fused, pooled_states
+from jointset.filters.recurrence import fused, node_states, pooled_states
 
 
 class _Model:
@@ -123,18 +123,11 @@ class NodeModel(_Model):
     def laws(self, weights: NodeWeights, inputs: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Node states step by step, heads for all steps at once."""
         S, T, B, N = inputs.shape
-        shift = self._shift(inputs)
-
-        def spread(x: torch.Tensor) -> torch.Tensor:
-            return x if shift is None else (shift @ x.reshape(S, B, N, -1)).reshape(S, B * N, -1)
-
-        h, states = state, []
-        for t in range(T):
-            h = cells.node_step(inputs[:, t].reshape(S, B * N, 1), h, spread, weights)
-            states.append(h)
-        mean, diagonal, factor = cells.node_heads(torch.stack(states, 1).reshape(S, T * B * N, -1), weights)
+        readings = inputs.transpose(0, 1).reshape(T, S, B * N, 1)
+        states = node_states(readings, state, self._shift(inputs), weights)
+        mean, diagonal, factor = cells.node_heads(states.transpose(0, 1).reshape(S, T * B * N, -1), weights)
         shape = (S, T, B, N)
-        return mean.reshape(shape), diagonal.reshape(shape), factor.reshape(*shape, self.rank), h
+        return mean.reshape(shape), diagonal.reshape(shape), factor.reshape(*shape, self.rank), states[-1]
 
 
 def pooled_gates(y: torch.Tensor, shift: torch.Tensor | None, w: PooledWeights | VectorWeights) -> torch.Tensor:

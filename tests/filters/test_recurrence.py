@@ -1,0 +1,36 @@
+"""The node-wise recurrence with its own backward pass is the cell over time, gradients included."""
+
+import numpy as np
+import pytest
+import torch
+
+from jointset.filters import cells
+from jointset.filters.gnf_training import NodeModel
+from jointset.filters.recurrence import node_states
+
+SEEDS, WINDOWS, NODES, STEPS, WIDTH = 2, 3, 5, 7, 8
+
+
+@pytest.mark.parametrize("graphs", [None, 1, SEEDS], ids=["no graph", "one graph", "a graph a seed"])
+def test_states_and_gradients_are_those_of_the_cell(graphs):
+    rng = np.random.default_rng(0)
+    shift = None if graphs is None else torch.tensor(rng.random((graphs, NODES, NODES)))
+    drawn = [NodeModel(NODES, 4, WIDTH, None).initial(rng) for _ in range(SEEDS)]
+    w = cells.NodeWeights(*(torch.tensor(np.stack(x)).requires_grad_() for x in zip(*drawn, strict=True)))
+    y = torch.tensor(rng.standard_normal((STEPS, SEEDS, WINDOWS * NODES, 1)))
+    start = torch.tensor(rng.standard_normal((SEEDS, WINDOWS * NODES, WIDTH))).requires_grad_()
+    weighting = torch.tensor(rng.standard_normal((STEPS, SEEDS, WINDOWS * NODES, WIDTH)))
+
+    def spread(x):
+        return x if shift is None else (shift[:, None] @ x.reshape(SEEDS, WINDOWS, NODES, -1)).reshape(x.shape)
+
+    h, states = start, []
+    for t in range(STEPS):
+        h = cells.node_step(y[t], h, spread, w)
+        states.append(h)
+    expected, found = torch.stack(states), node_states(y, start, shift, w)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    trained = [*w[:4], start]  # the heads have no part in it
+    gradients = (torch.autograd.grad((x * weighting).sum(), trained) for x in (expected, found))
+    for wanted, made in zip(*gradients, strict=True):
+        torch.testing.assert_close(made, wanted, rtol=1e-10, atol=1e-10)
