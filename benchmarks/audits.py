@@ -10,7 +10,7 @@ from table import show  # first: sets the number of threads
 
 from jointset.audits.collect import DEFAULT, collect
 from jointset.audits.subject import subject_of_cell
-from jointset.baselines.rows import fitted_row
+from jointset.experiments.rows import fitted_row
 from jointset.datasets import cell
 
 STEPS = 40  # of training: audits take the same time however well a filter is trained

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from jointset.backbones import GPVARBackbone
-from jointset.baselines.rows import fitted_backbones, run_row
-from jointset.baselines.shrinkage import schaefer_strimmer, to_diagonal
+from jointset.experiments.rows import fitted_backbones, run_row
+from jointset.residuals.shrinkage import schaefer_strimmer, to_diagonal
 from jointset.communities import spectral_groups
 from jointset.datasets.cells import cell
 from jointset.graph import normalized_shift

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from jointset import GNF, JointPredictor, Panel
-from jointset.baselines.rows import run_rows
+from jointset.experiments.rows import run_rows
 from jointset.datasets import cell
 from jointset.filters import cells
 from jointset.filters.gnf_training import NodeModel

@@ -9,11 +9,11 @@ from table import seconds, show  # first: it sets one thread before NumPy is imp
 
 import numpy as np
 
-from jointset.baselines.published.copula import copula_radii, pseudo_values, smooth_thresholds, split_rows
-from jointset.baselines.published.forest import ForestSettings, ForestState, forest_intervals, grow
-from jointset.baselines.published.hopcpt import HopCPTRule
-from jointset.baselines.published.multidim import REFIT, MultiDimRule
-from jointset.baselines.published.windows import levels, shortest, sliding_intervals
+from jointset.published.copula import copula_radii, pseudo_values, smooth_thresholds, split_rows
+from jointset.published.forest import ForestSettings, ForestState, forest_intervals, grow
+from jointset.published.hopcpt import HopCPTRule
+from jointset.published.multidim import REFIT, MultiDimRule
+from jointset.published.windows import levels, shortest, sliding_intervals
 
 M, STEPS = 3_000, 1_000
 FEW = 20  # steps on which the slow literal form is timed, then scaled

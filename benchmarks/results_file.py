@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
-from jointset.baselines.rows import parse
+from jointset.methods import parse
 from jointset.bench.plan import LEARNED
 from jointset.bench.results import COLUMNS, UNIT, WHOLE, WORDS, in_order, read_results, read_runs
 from jointset.methods import FILTERS

@@ -19,7 +19,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from results_file import FILE, read_file
 
-from jointset.baselines.rows import parse
+from jointset.methods import parse
 from jointset.bench.paper import printed
 from jointset.bench.tables.model import REUSED
 from jointset.bench.tables.measured import SLACK, Summary, summed

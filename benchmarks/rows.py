@@ -9,11 +9,12 @@ from table import show  # first: sets the number of threads
 import numpy as np
 
 from jointset import Panel, generate_grssf
-from jointset.baselines.conditional import Local
-from jointset.baselines.residual_filter import Pilot
-from jointset.baselines.rows import ROWS, run_row
-from jointset.baselines.shapes import EWMA, Rolling
-from jointset.baselines.shrinkage import to_diagonal
+from jointset.residuals.conditional import Local
+from jointset.contracts import Pilot
+from jointset.catalogue import ROWS
+from jointset.experiments.rows import run_row
+from jointset.residuals.shapes import EWMA, Rolling
+from jointset.residuals.shrinkage import to_diagonal
 
 STEPS, SAMPLE = 3840, 150
 

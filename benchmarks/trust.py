@@ -15,7 +15,7 @@ import warnings
 
 import numpy as np
 
-from jointset.baselines.rows import fitted_row
+from jointset.experiments.rows import fitted_row
 from jointset.datasets.cells import cell
 from jointset.trust import RECENT
 

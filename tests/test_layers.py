@@ -10,21 +10,17 @@ SRC = Path(__file__).parents[1] / "src"
 LAYERS = {  # lowest first: a module belongs where the longest of its prefixes stands
     "inputs": """contracts errors atomic files parts storage folders times fleet layout graph graph_files adjacency
         communities panel_checks panel reading labels outliers row_clock sensor_health live_rows""",
-    "laws": "lowrank covariance covariance_modes recursion laws bures ties partial",
-    "means and filters": """filters backbones baselines baselines.piecewise baselines.shrinkage baselines.updates
-        baselines.sliding baselines.shapes baselines.conditional baselines.residual_filter baselines.static
-        baselines.splits""",
-    "scores, regions, calibration": """scores regions regions_composite calibration own_bands baselines.root_score
-        baselines.cost_agaci baselines.components""",
+    "laws": "lowrank covariance covariance_modes recursion laws bures ties partial volumes",
+    "means and filters": "backbones residuals filters",
+    "scores, regions, calibration": "regions regions_composite scores calibration own_bands",
     "predictor": "integrated_time trust reuse clock_coverage runs limits promise soundness saving predictor",
-    "live and experiments": """streaming writing datasets catalogue baselines.named baselines.published
-        baselines.rows methods advice checks __init__""",
+    "live and experiments": "streaming writing datasets catalogue published methods experiments advice checks __init__",
     "bench, audits, report": "terminal bench audits report",
     "commands": "commands cli",
 }
 ALLOWED = {  # who may look up, and why
     ("folders", "__init__"): "the version that wrote a folder, asked for while writing",
-    ("predictor", "baselines.published.older"): "folders of older versions, which few have, opened when met",
+    ("predictor", "published.older"): "folders of older versions, which few have, opened when met",
 }
 
 

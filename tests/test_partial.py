@@ -123,7 +123,7 @@ CELLS = ("metr-la-20", "aqi-12", "ett-7", "jena-20", "elec-20", "solar-12")
 @pytest.mark.parametrize("name", CELLS)
 def test_partial_rows_of_real_networks(name, real_data):
     """Four filters, half of the test rows with 1 sensor, 25, 50 or 90 % of them: covered as complete rows are."""
-    from jointset.baselines.rows import fitted_row
+    from jointset.experiments.rows import fitted_row
 
     real_data({"elec-20": "elec.npz"}.get(name, name.rpartition("-")[0] + ".npz"))
     data = cell(name)

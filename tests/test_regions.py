@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from jointset.errors import InputError
 from jointset.laws import DenseLaw, LowRankLaw
-from jointset.regions import Ellipsoid, Product, unit_ball_log_volume
+from jointset.regions import Ellipsoid, Product
 from jointset.scores import BlockMaximum, Mahalanobis, MaxStudentised, score_for
+from jointset.volumes import unit_ball_log_volume
 
 
 def random_law(rng, n, T=None, r=2):

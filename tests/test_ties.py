@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from jointset import Panel
-from jointset.baselines.published import MultiDimSPCI
-from jointset.baselines.root_score import RootMahalanobis
 from jointset.laws import DenseLaw
 from jointset.methods import predictor_for
-from jointset.scores import Mahalanobis, MaxStudentised
+from jointset.published import MultiDimSPCI
+from jointset.scores import Mahalanobis, MaxStudentised, RootMahalanobis
 from jointset.ties import settled
 
 

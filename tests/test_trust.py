@@ -10,11 +10,11 @@ from scipy.stats import binom, chi2
 from typer.testing import CliRunner
 
 from jointset import GraphLGSSM, JointPredictor, Panel, generate_grssf
-from jointset.baselines.rows import fitted_row, row
 from jointset.cli import app
 from jointset.datasets.cells import cell
 from jointset.errors import InputError
-from jointset.methods import predictor_for
+from jointset.experiments.rows import fitted_row
+from jointset.methods import predictor_for, row
 from jointset.storage import pack, unpack
 from jointset.trust import HORIZON, RECENT, start_watch
 

@@ -11,11 +11,12 @@
 True
 """
 
-from jointset.baselines import GPVAR, StaticFilter
+from jointset.backbones.gpvar import GPVAR
 from jointset.calibration import ACI, PID, AgACI, DtACI, Split
 from jointset.datasets import Grssf, generate_grssf
 from jointset.errors import InputError
 from jointset.filters import GNF, GraphLGSSM
+from jointset.filters.static import StaticFilter
 from jointset.laws import DenseLaw, LowRankLaw
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor, Outcome, Run

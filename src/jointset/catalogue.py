@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
-from jointset.baselines.components import FactorBox, GroupMaximum, OrthogonalBlocks
-from jointset.baselines.conditional import Local, TimeOfDay
-from jointset.baselines.shapes import EWMA, Constant, Rolling
-from jointset.baselines.splits import ResidualSplit
 from jointset.contracts import Method
 from jointset.errors import require_known
 from jointset.filters import GNF, GraphLGSSM
 from jointset.parts import plugins
+from jointset.residuals.components import FactorBox, GroupMaximum, OrthogonalBlocks
+from jointset.residuals.conditional import Local, TimeOfDay
+from jointset.residuals.shapes import EWMA, Constant, Rolling
+from jointset.residuals.splits import ResidualSplit
 
 PAPER = "this paper"
 GIBBS, ZAFFRAN = "Gibbs and Candes 2021", "Zaffran et al. 2022"
@@ -31,7 +31,7 @@ def _published(maker: str, **form: Any) -> Any:
     """What makes a published method; imported when it does, as most runs have none."""
 
     def make(**options: Any) -> Any:
-        from jointset.baselines import published
+        from jointset import published
 
         return getattr(published, maker)(**form, **options)
 

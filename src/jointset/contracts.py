@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,6 +156,17 @@ class Filter(Protocol[State]):
     def run(self, values: Array, state: State) -> tuple[Any, State]:
         """Laws of all rows of values (T, N) and the state after the last: the fast path of `law`, `step`."""
         ...
+
+
+class Pilot(NamedTuple):
+    """What a shape is fitted on: complete residuals and means (n, N), their times, the graph, and the row's name."""
+
+    residuals: Array
+    means: Array
+    times: Array | None
+    adjacency: Array | None
+    cadence: int | None
+    name: str
 
 
 @dataclass(frozen=True)

@@ -1,33 +1,65 @@
 """Methods by name, `METHOD[:GEOMETRY][+WRAP]`: predictors to fit, and saved ones to load.
 
 `kalman-tuned` is a method in its own geometry with the split rule, `ewma:box+aci` boxes around the EWMA covariance with
-a radius that adapts. `jointset.catalogue` lists them all.
+a radius that adapts. `jointset.catalogue` lists them all. The protocols of the benchmark differ in shapes and scores,
+told here, and in the blocks of a cell that a method is fitted on, told in `jointset.experiments.rows`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from jointset.baselines.named import GEOMETRIES, Name, parse, require_geometry, row
+from jointset.calibration import RULES
 from jointset.calibration import calibration as rule_named
+from jointset.calibration.cost_agaci import CostAgACI
+from jointset.calibration.shared_level import SharedLevel
 from jointset.catalogue import FILTERS, METHODS, PUBLISHED, ROWS, TABLE
 from jointset.errors import require, require_known
+from jointset.filters.residual import ResidualFilter
+from jointset.filters.static import StaticFilter
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor
-from jointset.scores import score_for
+from jointset.residuals.components import FactorBox, GroupMaximum
+from jointset.residuals.shapes import Constant
+from jointset.scores import ComponentScore, MaxStudentised, RootMahalanobis, SingleScore, score_for
 
-__all__ = [
-    "FILTERS",
-    "METHODS",
-    "PUBLISHED",
-    "filter_row",
-    "load_predictor",
-    "predictor_for",
-    "published_row",
-    "three_blocks",
-    "whole_name",
-]
+LOOKBACK = 400  # test scores in the pool of protocol `table`
+GEOMETRIES = ("ellipsoid", "box")
+
+
+class Name(NamedTuple):
+    """The parts of a method's name; no geometry is the row's own, no wrap is the split rule."""
+
+    method: str
+    geometry: str | None
+    wrap: str | None
+
+    def __str__(self) -> str:
+        """The name as it is written."""
+        return self.method + (f":{self.geometry}" if self.geometry else "") + (f"+{self.wrap}" if self.wrap else "")
+
+
+def parse(name: str) -> Name:
+    """The parts of `METHOD[:GEOMETRY][+WRAP]`.
+
+    >>> parse("gnf-node:box+aci")
+    Name(method='gnf-node', geometry='box', wrap='aci')
+    """
+    front, plus, wrap = name.partition("+")
+    method, colon, geometry = front.partition(":")
+    require(
+        not colon or geometry in GEOMETRIES, f"unknown geometry {geometry!r}: choose one of {', '.join(GEOMETRIES)}"
+    )
+    require(not plus or wrap in RULES, f"unknown wrap {wrap!r}: choose one of {', '.join(RULES)}")
+    return Name(method, geometry or None, wrap or None)
+
+
+def require_geometry(name: Name) -> None:
+    """Refuse a geometry that the sets of a method cannot have."""
+    fits = name.geometry in (None, *TABLE[name.method].geometries)
+    refused = f"{name.method} has no {name.geometry} form, its sets have a shape of its own"
+    require(fits, f"{refused}: leave the geometry out, or use static:{name.geometry}")
 
 
 def predictor_for(
@@ -79,6 +111,57 @@ def _one_of(method: str, named: str | None, asked: str, usual: str) -> str | Non
     return named or (asked if asked != usual else None)
 
 
+def row(
+    name: str,
+    *,
+    protocol: str = "text",
+    alpha: float = 0.1,
+    warmup: int = 50,
+    standardize: bool = True,
+    seed: int = 0,
+    backbone: Any = None,
+) -> JointPredictor:
+    """An unfitted row with a backbone's mean; `seed` draws the spectral groups of protocol `table`.
+
+    >>> row("factor+aci").alpha
+    0.1
+    """
+    method, geometry, wrap = parse(name)
+    require_known(method, ROWS, f"unknown row {method!r}")
+    require_geometry(parse(name))
+    shape, table = TABLE[method].maker(protocol)(), protocol == "table"
+    if isinstance(shape, GroupMaximum | FactorBox):
+        shape = replace(shape, split=replace(shape.split, seed=seed))
+    centred = isinstance(shape, GroupMaximum | FactorBox)
+    options: dict[str, Any] = {"shape": shape, "centred": centred, "cold": table, "name": name}
+    if backbone is not None:
+        options["backbone"] = backbone
+    filter_ = StaticFilter(**options) if isinstance(shape, Constant) else ResidualFilter(**options)
+    kept: dict[str, Any] = {"warmup": warmup, "standardize": standardize}
+    components = hasattr(shape, "scores")
+    if components and not isinstance(shape, GroupMaximum):
+        rule = row_rule(wrap, alpha, protocol, pooled=False)
+        several = SharedLevel(rule, lookback=LOOKBACK * (table and wrap is not None))
+        return JointPredictor(filter_, ComponentScore(), several, **kept)
+    if components:
+        score: Any = SingleScore()
+    elif geometry == "box":
+        score = MaxStudentised()
+    else:
+        score = RootMahalanobis() if table else score_for("ellipsoid")
+    return JointPredictor(filter_, score, row_rule(wrap, alpha, protocol), **kept)
+
+
+def row_rule(wrap: str | None, alpha: float, protocol: str, *, pooled: bool = True) -> Any:
+    """The calibration rule of a wrap; in `table` its pool takes in test scores, unless the components do (`pooled`)."""
+    if protocol != "table" or wrap in (None, "split", "pid"):
+        return rule_named(wrap or "split", alpha=alpha)
+    lookback = LOOKBACK if pooled else 0
+    if wrap == "agaci":
+        return CostAgACI(alpha, lookback=lookback)
+    return rule_named(wrap, alpha=alpha, lookback=lookback)
+
+
 def filter_row(
     name: Name, *, protocol: str = "text", alpha: float = 0.1, training: dict[str, Any] | None = None, **options: Any
 ) -> JointPredictor:
@@ -96,7 +179,7 @@ def filter_row(
 def published_row(name: Name, *, wrap: Any = None, alpha: float = 0.1, **options: Any) -> JointPredictor:
     """An unfitted published method; options as its maker takes them.
 
-    A wrap scales the sets of the method (`jointset.baselines.published.rows`); `wrap` replaces the rule of the name.
+    A wrap scales the sets of the method (`jointset.published.filter`); `wrap` replaces the rule of the name.
     """
     require_geometry(name)
     rule = None if name.wrap is None else wrap or rule_named(name.wrap, alpha=alpha)

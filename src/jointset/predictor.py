@@ -449,7 +449,7 @@ class JointPredictor:
     def restored(cls, stored: Stored) -> JointPredictor:
         """The predictor in a model folder that was read."""
         if stored.part_class("rule") is not None:
-            from jointset.baselines.published.older import from_older  # few have such a folder
+            from jointset.published.older import from_older  # few have such a folder
 
             return from_older(stored)
         parts = stored.parts(STORED, LATER)

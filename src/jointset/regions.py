@@ -8,7 +8,6 @@ projection on sensor i, `width` = sqrt(mean h_i^2), `width_full` = mean 2 h_i, `
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,18 +20,10 @@ from jointset.errors import require
 from jointset.labels import in_order
 from jointset.partial import UNCALIBRATED, GapScale, full_distance, full_maximum
 from jointset.ties import ROUNDING, settled
+from jointset.volumes import unit_ball_log_volume
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def unit_ball_log_volume(n: int) -> float:
-    """log of the volume of the unit ball in n dimensions.
-
-    >>> round(float(np.exp(unit_ball_log_volume(3))), 6)  # 4 pi / 3
-    4.18879
-    """
-    return 0.5 * n * math.log(math.pi) - math.lgamma(0.5 * n + 1)
 
 
 def mahalanobis_score(law: Law, y: Array, gaps: GapScale = UNCALIBRATED) -> Array:

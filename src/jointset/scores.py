@@ -1,9 +1,9 @@
-"""Scores: law + reading -> one number, and back from a radius to the region it cuts out."""
+"""Scores: law + reading -> one number, or one a component, and back from the radius to the region it cuts out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,12 @@ from jointset.contracts import Array, Law, Score
 from jointset.errors import InputError
 from jointset.partial import UNCALIBRATED, GapScale
 from jointset.regions import Box, Ellipsoid, Product, check_blocks, mahalanobis_score, studentised_score
+from jointset.regions_composite import ComponentRegion
 from jointset.storage import storable
+from jointset.ties import settled
+
+if TYPE_CHECKING:
+    from jointset.residuals.components import ComponentLaw
 
 
 @storable
@@ -42,6 +47,38 @@ class Mahalanobis:
 
     def contributions(self, law: Law, y: Array) -> Array:
         """How much of the score goes away when a sensor is left out (..., N)."""
+        return law.contributions(y)
+
+
+@storable
+@dataclass(frozen=True)
+class RootMahalanobis:
+    """sqrt((y - m)' S^-1 (y - m)): the same sets, radii in standard deviations.
+
+    Rules that mix radii or costs, such as `CostAgACI`, depend on this choice.
+    """
+
+    gaps: GapScale = UNCALIBRATED
+
+    def with_gaps(self, gaps: GapScale) -> RootMahalanobis:
+        """The score with another scale for rows with gaps."""
+        return replace(self, gaps=gaps)
+
+    def score(self, law: Law, y: Array) -> Array:
+        """Root distance (...)."""
+        return np.sqrt(mahalanobis_score(law, y, self._squared))
+
+    def region(self, law: Law, radius: Array | float) -> Ellipsoid:
+        """The ellipsoid of all readings with a score of at most `radius`."""
+        radius = np.asarray(radius, dtype=float)
+        return Ellipsoid(law, settled(radius * np.abs(radius)), self._squared)
+
+    @property
+    def _squared(self) -> GapScale:
+        return self.gaps._replace(radius=self.gaps.radius**2)
+
+    def contributions(self, law: Law, y: Array) -> Array:
+        """How much of the squared score goes away when a sensor is left out (..., N)."""
         return law.contributions(y)
 
 
@@ -103,6 +140,55 @@ class BlockMaximum:
         for b in self.blocks:
             out[..., b] = self.inner.contributions(law.select(b), np.asarray(y)[..., b])
         return out
+
+
+@storable
+@dataclass(frozen=True)
+class ComponentScore:
+    """Component scores (..., K) of a reading, and the region of K radii."""
+
+    gaps: GapScale = UNCALIBRATED
+
+    def with_gaps(self, gaps: GapScale) -> ComponentScore:
+        """The score with another scale for rows with gaps."""
+        return replace(self, gaps=gaps)
+
+    def score(self, law: ComponentLaw, y: Array) -> Array:
+        """Scores (..., K)."""
+        return law.scores(y, self.gaps.level)
+
+    def region(self, law: ComponentLaw, radii: Array) -> ComponentRegion:
+        """All readings whose component scores are within their radii (..., K)."""
+        return ComponentRegion(law, law.structure, np.asarray(radii, dtype=float), self.gaps.level)
+
+    def contributions(self, law: ComponentLaw, y: Array) -> Array:
+        """Squared studentised residual of each sensor (..., N), 0 where missing: a guide to which one is unusual."""
+        e = (np.asarray(y, dtype=float) - law.mean) / law.unit
+        return np.nan_to_num(e**2 / np.diag(law.structure.covariance))
+
+
+@storable
+@dataclass(frozen=True)
+class SingleScore:
+    """The score of a structure with one component, as a plain number."""
+
+    gaps: GapScale = UNCALIBRATED
+
+    def with_gaps(self, gaps: GapScale) -> SingleScore:
+        """The score with another scale for rows with gaps."""
+        return replace(self, gaps=gaps)
+
+    def score(self, law: ComponentLaw, y: Array) -> Array:
+        """Score (...)."""
+        return law.scores(y, self.gaps.level)[..., 0]
+
+    def region(self, law: ComponentLaw, radius: Array | float) -> ComponentRegion:
+        """All readings with a score of at most `radius`."""
+        return ComponentRegion(law, law.structure, np.asarray(radius, dtype=float)[..., None], self.gaps.level)
+
+    def contributions(self, law: ComponentLaw, y: Array) -> Array:
+        """As `ComponentScore.contributions`."""
+        return ComponentScore().contributions(law, y)
 
 
 SHAPES: dict[str, Any] = {"ellipsoid": Mahalanobis, "box": MaxStudentised}

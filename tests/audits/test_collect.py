@@ -11,8 +11,8 @@ from jointset.audits.catalogue import AUDITS, DEFAULT, audits_named
 from jointset.audits.collect import audit, audit_cell
 from jointset.audits.printed import NOTES, OTHERS, RATES, TABLE, printed
 from jointset.audits.verdicts import contraction, effective_size, rate
-from jointset.baselines.rows import row
 from jointset.datasets.cells import cell
+from jointset.methods import row
 
 PAPER = "rho_dG rho_DL observability rho_score rho_ind tau_int m_eff lipschitz spectrum trace_ratio plug_in pit warmup"
 

@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import chi2
 
 from jointset.audits.plug_in import plug_in
-from jointset.baselines.rows import run_row
 from jointset.datasets.cells import cell
+from jointset.experiments.rows import run_row
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from scipy.signal import lfilter
 from jointset import GraphLGSSM, InputError, JointPredictor, generate_grssf
 from jointset.audits.collect import audit_cell
 from jointset.audits.sweeps import SIZES, rank_sweep, size_sweep, warmup_sweep
-from jointset.baselines.rows import fitted_row
 from jointset.datasets.cells import cell
+from jointset.experiments.rows import fitted_row
 from jointset.scores import MaxStudentised
 
 

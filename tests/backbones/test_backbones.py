@@ -8,9 +8,9 @@ import pytest
 
 from jointset import Panel
 from jointset.backbones import BACKBONES, backbone
-from jointset.baselines.rows import fitted_backbones
 from jointset.datasets.cells import cell
 from jointset.errors import InputError
+from jointset.experiments.rows import fitted_backbones
 from jointset.storage import pack, unpack
 
 QUICK = {

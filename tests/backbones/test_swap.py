@@ -5,8 +5,8 @@ import pytest
 
 from jointset import JointPredictor, generate_grssf
 from jointset.backbones import SwappedMean, backbone
-from jointset.baselines import StaticFilter
 from jointset.filters import GNF
+from jointset.filters.static import StaticFilter
 
 MEANS = {
     "gpvar": backbone("gpvar"),

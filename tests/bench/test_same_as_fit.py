@@ -89,7 +89,7 @@ def test_a_file_is_left_as_it_is(place):
 
 def test_gaps_are_never_scored_as_truth(place):
     """Readings that are missing in the test block leave no mark on a run: nothing stands in their place."""
-    from jointset.baselines.rows import run_row
+    from jointset.experiments.rows import run_row
 
     found = cell(f"file:{place / 'own.csv'}")
     run = run_row("static", found)
@@ -123,7 +123,7 @@ def test_a_graph_from_correlations_is_the_same_in_both(place, tmp_path):
     fit = ["fit", str(file), "--graph", "knn", "--method", "group", "--out", str(tmp_path / "model")]
     printed = CliRunner().invoke(app, fit)
     assert printed.exit_code in (0, 3), printed.output
-    from jointset.baselines.rows import run_row
+    from jointset.experiments.rows import run_row
 
     assert f"{100 * run_row('group', cell(f'file:{file}?graph=knn')).joint:.1f} % of the time" in printed.stdout
     bare = CliRunner().invoke(app, ["fit", str(file), "--method", "group", "--out", str(tmp_path / "other")])

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from jointset.baselines import StaticFilter
-from jointset.baselines.conditional import Local
-from jointset.baselines.residual_filter import ResidualFilter
-from jointset.baselines.shapes import EWMA, Rolling
 from jointset.datasets import generate_grssf
 from jointset.filters import GNF, GraphLGSSM
+from jointset.filters.residual import ResidualFilter
+from jointset.filters.static import StaticFilter
+from jointset.residuals.conditional import Local
+from jointset.residuals.shapes import EWMA, Rolling
 from jointset.storage import pack, unpack
 
 FILTERS = {

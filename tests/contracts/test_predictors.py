@@ -5,11 +5,11 @@ import pytest
 
 from jointset import ACI, AgACI, BlockMaximum, GraphLGSSM, JointPredictor
 from jointset.backbones import SwappedMean, backbone
-from jointset.baselines import StaticFilter
-from jointset.baselines.published import SPCI, MultiDimSPCI
 from jointset.checks import calibrated, check_calibrated, check_fresh_process, check_predictor, promises
 from jointset.filters import GNF
+from jointset.filters.static import StaticFilter
 from jointset.methods import METHODS
+from jointset.published import SPCI, MultiDimSPCI
 
 OTHERS = ("ewma:box+aci", "local:box", "kalman:box+pid", "time-of-day:box", "static+dtaci")
 SEVERAL_RADII = ("factor+aci", "group+agaci", "spectral+dtaci", "per-group-factor+pid")

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from jointset import Panel
-from jointset.baselines.rows import run_row
 from jointset.calibration import RULES, calibration
 from jointset.calibration.shared_level import SharedLevel
 from jointset.checks import calibrated
 from jointset.checks.blocks import block_with_gaps
 from jointset.datasets import generate_grssf
 from jointset.datasets.cells import cell
+from jointset.experiments.rows import run_row
 from jointset.methods import METHODS, predictor_for
 
 WRAPS = ("split", *(name for name in RULES if name != "split"))

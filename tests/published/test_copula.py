@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jointset.baselines.published.copula import (
+from jointset.published.copula import (
     CopulaRule,
     copula_radii,
     kde_radii,

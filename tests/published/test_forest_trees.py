@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from jointset.baselines.published.forest import forest_weights, grow, leaves, weighted_quantiles
+from jointset.published.forest import forest_weights, grow, leaves, weighted_quantiles
 
 RNG = np.random.default_rng(0)
 SERIES = {

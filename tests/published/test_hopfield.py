@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from jointset.baselines.published.forest import weighted_quantiles
-from jointset.baselines.published.hopcpt import HopCPTRule
-from jointset.baselines.published.hopfield import attended_intervals, attention_weights, encode, train
+from jointset.published.forest import weighted_quantiles
+from jointset.published.hopcpt import HopCPTRule
+from jointset.published.hopfield import attended_intervals, attention_weights, encode, train
 
 pytest.importorskip("torch")
 

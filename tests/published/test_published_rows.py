@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jointset.baselines.published import SPCI, CopulaCPTS, HopCPT, MultiDimSPCI
-from jointset.baselines.published.copula import VARIANTS as COPULA
-from jointset.baselines.published.multidim import WINDOWS as MULTIDIM
-from jointset.baselines.published.spci import WINDOWS as SPCI_WINDOWS
-from jointset.baselines.rows import fitted_row
 from jointset.bench.names import methods_named
 from jointset.catalogue import METHODS
 from jointset.datasets.cells import cell
 from jointset.errors import InputError
+from jointset.experiments.rows import fitted_row
 from jointset.methods import load_predictor, predictor_for
+from jointset.published import SPCI, CopulaCPTS, HopCPT, MultiDimSPCI
+from jointset.published.copula import VARIANTS as COPULA
+from jointset.published.multidim import WINDOWS as MULTIDIM
+from jointset.published.spci import WINDOWS as SPCI_WINDOWS
 
 ROWS = {
     "copula": lambda: CopulaCPTS(),

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from jointset.baselines.published.ellipsoids import invertible, local_covariances, shrunk
-from jointset.baselines.published.forest import (
+from jointset.published.ellipsoids import invertible, local_covariances, shrunk
+from jointset.published.forest import (
     Forest,
     ForestSettings,
     ForestState,
@@ -15,10 +15,10 @@ from jointset.baselines.published.forest import (
     leaves,
     weighted_quantiles,
 )
-from jointset.baselines.published.multidim import REFIT, MultiDimRule
-from jointset.baselines.published.network import evaluate, train
-from jointset.baselines.published.spci import SPCIRule
-from jointset.baselines.published.windows import levels, sliding_intervals
+from jointset.published.multidim import REFIT, MultiDimRule
+from jointset.published.network import evaluate, train
+from jointset.published.spci import SPCIRule
+from jointset.published.windows import levels, sliding_intervals
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}
 GRID = np.linspace(0.0, 0.1, 5)

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from jointset.baselines.published import SPCI, CopulaCPTS, HopCPT, MultiDimSPCI
-from jointset.baselines.published.copula import CopulaRule
-from jointset.baselines.published.rows import PublishedFilter
-from jointset.baselines.published.shapes import ScaledSet
-from jointset.baselines.published.spci import SPCIRule
-from jointset.baselines.rows import run_row, run_rows
 from jointset.calibration import ACI, Split, calibration
 from jointset.datasets.cells import cell
 from jointset.errors import InputError
+from jointset.experiments.rows import run_row, run_rows
 from jointset.methods import predictor_for
 from jointset.panel import Panel
+from jointset.published import SPCI, CopulaCPTS, HopCPT, MultiDimSPCI
+from jointset.published.copula import CopulaRule
+from jointset.published.filter import PublishedFilter
+from jointset.published.sets import ScaledSet
+from jointset.published.spci import SPCIRule
 from jointset.runs import Run
 
 ROWS = {

@@ -62,7 +62,7 @@ def audit_cell(
 
     Beside our numbers stand those the paper prints for this cell and filter, and why they differ.
     """
-    from jointset.baselines.rows import fitted_row
+    from jointset.experiments.rows import fitted_row
 
     chosen = audits_named(audits)
     if progress is not None:

@@ -36,7 +36,7 @@ class PlugIn(NamedTuple):
 
 def plug_in(cell: Cell, alpha: float = 0.1) -> PlugIn:
     """The static row of a cell with its covariance from the calibration, the training and the block between them."""
-    from jointset.baselines.rows import run_row
+    from jointset.experiments.rows import run_row
 
     pilots = PILOTS[cell.protocol]
     with warnings.catch_warnings():

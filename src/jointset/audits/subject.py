@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jointset.baselines.published.rows import PublishedFilter
-from jointset.baselines.root_score import RootMahalanobis
 from jointset.calibration.quantiles import score_quantile
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.filters import GNF, GraphLGSSM
 from jointset.panel import Panel
+from jointset.published.filter import PublishedFilter
 from jointset.runs import Run
-from jointset.scores import Mahalanobis
+from jointset.scores import Mahalanobis, RootMahalanobis
 
 if TYPE_CHECKING:
     from jointset.audits.contraction import Contraction

@@ -129,7 +129,7 @@ def rank_sweep(
     progress: Callable[[int], None] | None = None,
 ) -> Sweep:
     """A learned filter trained afresh for every rank of its covariance, calibrated and tested on a cell."""
-    from jointset.baselines.rows import fitted_row
+    from jointset.experiments.rows import fitted_row
 
     rows = []
     for rank in ranks:

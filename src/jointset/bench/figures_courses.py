@@ -10,7 +10,6 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from jointset.baselines.rows import parse
 from jointset.bench.figures_results import LINES, cell_order, size_label
 from jointset.bench.paper import printed, printed_places, printed_rows
 from jointset.bench.plan import OWN
@@ -20,6 +19,7 @@ from jointset.bench.tables.diagnostics import Swept, swept
 from jointset.bench.tables.measured import full_name
 from jointset.catalogue import FILTERS, LEARNED
 from jointset.contracts import Array
+from jointset.methods import parse
 from jointset.report.figures import INK, STYLE, new_figure
 
 if TYPE_CHECKING:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from hashlib import file_digest, sha256
 from pathlib import Path
 
-from jointset.baselines.rows import parse, pilot_block
 from jointset.bench.names import CELL_GROUPS, METHOD_GROUPS, cells_named, methods_named
 from jointset.catalogue import FILTERS, LEARNED, PUBLISHED, ROWS, TABLE
 from jointset.datasets.origins import file_parts
 from jointset.datasets.protocols import default_protocol
+from jointset.experiments.rows import pilot_block
+from jointset.methods import parse
 
 __all__ = [
     "CELL_GROUPS",

@@ -18,7 +18,7 @@ from typing import Any
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 FORKS = sys.platform == "linux"
 NEEDED = [
-    *("__main__", "jointset.bench.engine_local", "jointset.datasets.registry", "jointset.baselines.rows"),
+    *("__main__", "jointset.bench.engine_local", "jointset.datasets.registry", "jointset.experiments.rows"),
     *("threadpoolctl", "scipy.special"),
 ]
 

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.baselines.rows import parse
 from jointset.bench.measures import measures, trace
 from jointset.bench.plan import OWN, SEEDLESS, Task, method_of
 from jointset.catalogue import LEARNED
@@ -27,6 +26,7 @@ from jointset.datasets.cells import Cell, build_cell
 from jointset.datasets.origins import Source, file_source, named_source
 from jointset.datasets.sources.entry import DataWarning
 from jointset.errors import InputError
+from jointset.methods import parse
 
 NAN = float("nan")
 NUMBERS = (
@@ -140,7 +140,7 @@ def _attempts(
 
     Where a pass through all names fails, each name and seed is tried alone: one bad row costs no other.
     """
-    from jointset.baselines.rows import run_rows
+    from jointset.experiments.rows import run_rows
 
     def told(step: int, total: int, loss: float) -> None:
         curve.append((step, loss))

@@ -15,10 +15,10 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from jointset.baselines.rows import parse
 from jointset.bench.plan import seeded_cell
 from jointset.bench.tables.measured import Summary
 from jointset.catalogue import TABLE
+from jointset.methods import parse
 
 MEASURE = {"ellipsoid": "log_mean_volume", "box": "width_full"}  # what decides among sets of a shape
 

@@ -132,13 +132,13 @@ def _audit_cells(
     again: bool,
 ) -> None:
     from jointset.audits.collect import audit_file, write_audits
-    from jointset.baselines.rows import parse
     from jointset.bench.names import cells_named, methods_named, protocols_named
     from jointset.bench.task import message
     from jointset.catalogue import LEARNED
     from jointset.datasets.cells import cell as cell_named
     from jointset.datasets.protocols import default_protocol
     from jointset.errors import require_alpha
+    from jointset.methods import parse
     from jointset.writing import new_folder, output_file
 
     if html is not None:

@@ -157,10 +157,9 @@ def engine_named(name: str, jobs: int) -> Any:
 
 def check_recipe(methods: Sequence[str], recipe: str) -> None:
     """Refuse a recipe that there is not, or that one of the methods does not have."""
-    from jointset.baselines.rows import parse
     from jointset.catalogue import LEARNED
     from jointset.filters.recipes import RECIPES
-    from jointset.methods import filter_row
+    from jointset.methods import filter_row, parse
 
     for name in methods if recipe else ():
         if parse(name).method in LEARNED:

@@ -1,0 +1,1 @@
+"""Methods run through the cells of a benchmark, as its protocols say."""

@@ -1,0 +1,162 @@
+"""The filter behind every row with a backbone: a one-step mean, and a shape learnt from its residuals.
+
+A **shape** says how residuals spread: `fit(pilot)` on the residuals of a pilot block, then `start() -> state` and
+`run(residuals, means, times, state) -> (law, state)`, where the law of row t may use the residuals before t only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jointset.contracts import Array, Pieces, Pilot
+from jointset.errors import InputError, require
+from jointset.panel import Panel
+from jointset.storage import storable
+
+ROWS_AT_ONCE = 4096
+MATRICES = 16_000_000  # numbers that a covariance a step may hold
+
+
+@storable
+class ResidualState(NamedTuple):
+    """The last readings (lags, N), oldest first, gaps filled; how many rows were seen; the state of the shape."""
+
+    history: Array
+    seen: int
+    shape: Any
+
+
+def gpvar() -> Any:
+    """The default mean: the graph polynomial autoregression."""
+    from jointset.backbones.gpvar import GPVAR
+
+    return GPVAR()
+
+
+@storable
+@dataclass(frozen=True)
+class ResidualFilter:
+    """Mean of a backbone, and a shape fitted on the residuals of a pilot block.
+
+    Parameters
+    ----------
+    backbone
+        Any of `jointset.backbones`; the graph polynomial autoregression by default.
+    shape
+        How the residuals spread: `Constant`, `EWMA`, `Rolling`, `TimeOfDay`, `Local`, or components.
+    centred
+        Take the mean pilot residual off the residuals and add it to the centre of the set.
+    cold
+        Predict the training mean until `lags` readings were seen, instead of filling the history with it.
+    name
+        Of the row, for messages.
+    frozen
+        The backbone is fitted already, in the units that `fit` will be given.
+    offset
+        Set by `fit`: mean pilot residual (N,), zero unless centred.
+    """
+
+    backbone: Any = field(default_factory=gpvar)
+    shape: Any = None
+    centred: bool = False
+    cold: bool = False
+    name: str = "static"
+    frozen: bool = False
+    offset: Array | None = None
+
+    def fit(self, panel: Panel, pilot: Panel | None = None, skip: int | None = None) -> ResidualFilter:
+        """Backbone on the panel, shape on the residuals of the pilot block (by default the panel itself).
+
+        The pilot's predictions start afresh, and its first `skip` rows are left out (by default as many as the
+        backbone looks back at). Rows with gaps say nothing about the shape and are left out too.
+        """
+        backbone = self.backbone if self.frozen else self.backbone.fit(panel)
+        fitted = replace(self, backbone=backbone, offset=np.zeros(panel.n_sensors))
+        block = panel if pilot is None else pilot
+        means = fitted._means(block.values, fitted._fresh())
+        residuals = block.values - means
+        kept = ~np.isnan(residuals).any(axis=1)
+        early = backbone.lags if skip is None else skip
+        kept[:early] = False
+        residuals, means = residuals[kept], means[kept]
+        require(
+            len(residuals) > 1,
+            f"{self.name}: the covariance needs rows without gaps, and of the {len(block)} rows given for it "
+            f"{len(residuals)} are left after the first {early}: give it more rows, or fill the gaps",
+        )
+        offset = residuals.mean(axis=0) if self.centred else np.zeros(panel.n_sensors)
+        times = None if block.timestamps is None else block.timestamps[kept]
+        rows = Pilot(residuals - offset, means + offset, times, panel.adjacency, block.cadence, self.name)
+        return replace(fitted, offset=offset, shape=self.shape.fit(rows))
+
+    def start(self) -> ResidualState:
+        """Nothing seen: a history at the training mean, the shape as the pilot block left it."""
+        if self.offset is None:
+            raise InputError(f"the {self.name} filter is not fitted: call fit(panel) first")
+        return self._fresh()._replace(shape=self.shape.start())
+
+    def _fresh(self) -> ResidualState:
+        return ResidualState(self.backbone.start(), 0, None)
+
+    def restart(self, state: ResidualState) -> ResidualState:
+        """The state with an empty history: predictions start afresh, the shape goes on."""
+        return self._fresh()._replace(shape=state.shape)
+
+    @property
+    def shares(self) -> tuple[float, ...] | None:
+        """How the miss rate is shared by several radii; None where a set has one."""
+        return getattr(self.shape, "shares", None)
+
+    def pieces(self, boxes: bool) -> Pieces | None:
+        """Directions of every covariance of the shape and its share of the miss rate; None where it moves.
+
+        A box of one covariance has a direction a sensor.
+        """
+        found: Pieces | None = getattr(self.shape, "pieces", None)
+        if boxes and found is not None and len(found) == 1:
+            n = found[0][0]
+            return [(1, 1.0 / n)] * n
+        return found
+
+    @property
+    def follows_clock(self) -> bool:
+        """Whether the law depends on the time of the reading."""
+        return hasattr(self.shape, "at")
+
+    def expect(self, state: ResidualState, when: int) -> ResidualState:
+        """The state when the next reading is known to come at this time (epoch seconds)."""
+        return state._replace(shape=self.shape.at(state.shape, when))
+
+    def rows_at_once(self, rows: int, n: int) -> int:
+        """How many of so many rows of n sensors are run at a time: all where the law has components."""
+        if self.shares is not None:
+            return max(rows, 1)
+        matrices = max(1, MATRICES // n**2)
+        return matrices if getattr(self.shape, "dense", False) else max(matrices, ROWS_AT_ONCE)
+
+    def law(self, state: ResidualState) -> Any:
+        """Law of the next reading."""
+        return self._rows(np.full((1, len(self.backbone.mean)), np.nan), state, None)[0][0]
+
+    def step(self, state: ResidualState, y: Array) -> ResidualState:
+        """State after one reading (N,), NaN = missing."""
+        return self._rows(np.asarray(y, dtype=float)[None], state, None)[1]
+
+    def run(self, values: Array, state: ResidualState, times: Array | None = None) -> tuple[Any, ResidualState]:
+        """Laws of all rows (T, N) and the state after the last one; `times` (T,) where the shape follows the clock."""
+        return self._rows(np.asarray(values, dtype=float), state, times)
+
+    def _rows(self, values: Array, state: ResidualState, times: Array | None) -> tuple[Any, ResidualState]:
+        centers = self._means(values, state) + self.offset
+        law, shape = self.shape.run(values - centers, centers, times, state.shape)
+        history = self.backbone.fill(values, state.history)[-self.backbone.lags :].copy()
+        return law, ResidualState(history, min(state.seen + len(values), self.backbone.lags), shape)
+
+    def _means(self, values: Array, state: ResidualState) -> Array:
+        means = np.asarray(self.backbone.predict(values, state.history), dtype=float)
+        if self.cold:
+            means[: max(self.backbone.lags - state.seen, 0)] = self.backbone.mean
+        return means

@@ -1,0 +1,265 @@
+"""What the published methods share: a filter whose sets follow from past residuals of a mean backbone.
+
+A **rule** is a frozen dataclass with three functions of residual arrays (rows are steps, columns sensors):
+
+- `start(residuals)`: the state after the calibration residuals (m, N);
+- `radii(state, residuals)`: the parameters of the next T + 1 sets, entry j from the state and the first j of the T
+  residuals only, and the state after all of them;
+- `shape(state, parameters, mean)`: the regions with these parameters around means (..., N).
+
+`PublishedFilter` emits the rule's own set as its law, `OwnScore` says by which factor that set must be scaled about its
+centre to hold a reading, and a calibration rule gives the factor: 1 for ever without a wrap, else what the wrap learns.
+
+With a wrap the first half of the calibration residuals starts the rule, and its sets for the second half give the
+scores that the wrap starts from. So a split wrap repairs the level of a method that has none of its own (SPCI, HopCPT)
+and, where the own sets do not move after their half of the rows (CopulaCPTS), covers exactly as every split rule does;
+an adaptive one follows the misses. Without a wrap all residuals start the rule, and the set that follows them is held
+against them for what `trust` compares with.
+
+Gaps: the backbone fills them with the last reading; calibration residuals are made complete
+(`jointset.published.gaps`) to start the sets, and scored as they were read; only complete rows move the sets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from jointset.calibration import minimum_scores
+from jointset.calibration.fixed import Fixed
+from jointset.contracts import Array
+from jointset.errors import InputError, require
+from jointset.filters.residual import gpvar
+from jointset.panel import Panel
+from jointset.partial import GapScale
+from jointset.predictor import JointPredictor
+from jointset.published.gaps import complete_residuals
+from jointset.published.sets import ScaledSet
+from jointset.storage import storable
+
+SHARE = 0.5  # of the calibration residuals that start the rule, where a wrap is calibrated on the others
+LEAST = 1e-3  # of a sensor's residual sd: an interval of no length cannot be scaled
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """Residuals to sets; see the head of the module."""
+
+    @property
+    def alpha(self) -> float:
+        """Target miss rate."""
+        ...
+
+    @property
+    def needed(self) -> int:
+        """Fewest calibration residuals."""
+        ...
+
+    def start(self, residuals: Array) -> Any:
+        """State after the calibration residuals."""
+        ...
+
+    def radii(self, state: Any, residuals: Array) -> tuple[tuple[Array, ...], Any]:
+        """Parameters of the next T + 1 sets and the state after T residuals."""
+        ...
+
+    def shape(self, state: Any, parameters: tuple[Array, ...], mean: Array) -> Any:
+        """The regions around the means."""
+        ...
+
+
+@dataclass(frozen=True)
+class OwnSets:
+    """The law of a published method: means (..., N), and the sets it puts around them in the filter's units.
+
+    A reading is held against a set in the units in which the rule made it, so that a score equal to a radius stays so.
+    """
+
+    mean: Array
+    own: Any
+    shift: Array | float = 0.0  # of the units of the means and readings
+    scale: Array | float = 1.0
+
+    def rescale(self, shift: Array, scale: Array) -> OwnSets:
+        """Those of shift + scale * Y."""
+        return OwnSets(shift + scale * self.mean, self.own, shift + scale * self.shift, scale * self.scale)
+
+    def inner(self, y: Array) -> Array:
+        """Readings in the filter's units."""
+        return (np.asarray(y, dtype=float) - self.shift) / self.scale
+
+    @property
+    def region(self) -> Any:
+        """The sets in the units of the readings."""
+        return self.own.rescale(self.shift, self.scale)
+
+    def __getitem__(self, index: Any) -> OwnSets:
+        return replace(self, mean=self.mean[index], own=self.own[index])
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+
+@storable
+@dataclass(frozen=True)
+class OwnScore:
+    """The least factor by which an own set must be scaled to hold a reading; `scaled`: by a wrap, else only at 1.
+
+    At factor 1 it is the method's own set that counts, with its hole or without its edge.
+    """
+
+    scaled: bool = False
+
+    def with_gaps(self, gaps: GapScale) -> OwnScore:
+        """The same: own sets know what to make of gaps."""
+        return self
+
+    def score(self, law: OwnSets, y: Array) -> Array:
+        """Factor (...); NaN where nothing is observed."""
+        inner = law.inner(y)
+        growth = np.asarray(law.own.growth(inner))
+        if self.scaled:
+            return growth[()]
+        edge = np.where(law.own.contains(inner), np.fmin(growth, 1.0), np.fmax(growth, np.nextafter(1.0, 2.0)))
+        return np.where(np.isnan(y).all(-1), np.nan, edge)[()]
+
+    def region(self, law: OwnSets, radius: Array | float) -> Any:
+        """The own sets, scaled where a wrap says so."""
+        return ScaledSet(law.region, radius) if self.scaled else law.region
+
+    def contributions(self, law: OwnSets, y: Array) -> Array:
+        """What each sensor adds (..., N); 0 where missing."""
+        return law.own.contributions(law.inner(y))
+
+
+@storable
+class PublishedState(NamedTuple):
+    """Last readings (lags, N), gaps filled, and how many were seen; the rule's state; parameters of the next set.
+
+    least: half-widths (N,) that sets have at the least, and correlations: squared ones of the residuals (N, N); both
+    where a wrap scales the sets.
+    """
+
+    history: Array
+    seen: int
+    own: Any
+    ahead: tuple[Array, ...]
+    least: Array | None = None
+    correlations: Array | None = None
+
+
+@storable
+@dataclass(frozen=True)
+class PublishedFilter:
+    """A rule around the mean of a backbone, calibrated before it emits its first set.
+
+    cold: predict the training mean until `lags` readings were seen, as in protocol `table`. unit: of the residuals that
+    the rule works on (N,); models of older versions have one.
+    """
+
+    rule: Any
+    name: str
+    backbone: Any = field(default_factory=gpvar)
+    wrapped: bool = False
+    cold: bool = False
+    unit: Array | None = None
+
+    def fit(self, panel: Panel, **options: Any) -> PublishedFilter:
+        """A copy with the backbone fitted on the panel."""
+        return replace(self, backbone=self.backbone.fit(panel, **options))
+
+    def start(self) -> PublishedState:
+        """Refused: the sets begin with the calibration rows."""
+        raise InputError(f"{self.name} has no set before it is calibrated: call calibrate(panel) first")
+
+    @property
+    def needed(self) -> int:
+        """Fewest calibration residuals: for the rule in its share, and for a finite factor in the rest."""
+        if not self.wrapped:
+            return int(self.rule.needed)
+        return int(np.ceil(max(self.rule.needed / SHARE, minimum_scores(self.rule.alpha) / (1.0 - SHARE)))) + 1
+
+    def calibrate(self, values: Array, warmup: int) -> tuple[Array, PublishedState]:
+        """Scores of calibration rows (T, N), and the state after the last; the first warmup - 1 are left out."""
+        means, state = self._means(values, PublishedState(self.backbone.start(), 0, None, ()))
+        read = (values - means)[warmup - 1 :]
+        read = read[~np.isnan(read).all(axis=1)]
+        residuals = complete_residuals(read, self.name)
+        require(
+            len(residuals) >= self.needed,
+            f"{self.name}: {len(residuals)} calibration rows with readings (of {len(values)}, warm-up {warmup}) are "
+            f"too few, at least {self.needed} are needed: calibrate on more rows",
+        )
+        if not self.wrapped:
+            parameters, own = self.rule.radii(self.rule.start(residuals), residuals[:0])
+            state = state._replace(own=own, ahead=tuple(np.array(part[-1:]) for part in parameters))
+            sets = OwnSets(
+                np.zeros_like(residuals),
+                self._sets(state, tuple(part[0] for part in state.ahead), np.zeros_like(residuals)),
+            )
+            return OwnScore().score(sets, read), state
+        cut = int(SHARE * len(residuals))
+        least = LEAST * np.sqrt(np.mean(residuals[:cut] ** 2, axis=0))
+        with np.errstate(invalid="ignore"):  # a sensor that stands still has no correlations
+            correlations = np.nan_to_num(np.corrcoef(residuals[:cut].T)) ** 2
+        parameters, own = self.rule.radii(self.rule.start(residuals[:cut]), residuals[cut:])
+        ahead = tuple(np.array(part[-1:]) for part in parameters)
+        state = state._replace(own=own, ahead=ahead, least=least, correlations=np.atleast_2d(correlations))
+        sets = self._sets(state, tuple(part[:-1] for part in parameters), np.zeros_like(residuals[cut:]))
+        return np.asarray(sets.growth(read[cut:])), state
+
+    def law(self, state: PublishedState) -> OwnSets:
+        """The next set."""
+        cold = self.cold and state.seen < self.backbone.lags
+        mean = self.backbone.mean if cold else self.backbone.next_mean(state.history)
+        return OwnSets(mean, self._sets(state, tuple(part[0] for part in state.ahead), mean))
+
+    def step(self, state: PublishedState, y: Array) -> PublishedState:
+        """State after one reading (N,), NaN = missing."""
+        return self.run(np.asarray(y, dtype=float)[None], state)[1]
+
+    def run(self, values: Array, state: PublishedState) -> tuple[OwnSets, PublishedState]:
+        """Sets of all rows (T, N) and the state after the last one."""
+        means, after = self._means(values, state)
+        residuals = values - means if self.unit is None else self.unit * (values - means)
+        complete: Array = np.asarray(~np.isnan(residuals).any(axis=1))
+        parameters, own = self.rule.radii(state.own, residuals[complete])
+        seen = np.cumsum(complete) - complete  # complete rows before each row
+        after = after._replace(own=own, ahead=tuple(np.array(part[-1:]) for part in parameters))
+        return OwnSets(means, self._sets(after, tuple(part[seen] for part in parameters), means)), after
+
+    def restart(self, state: PublishedState) -> PublishedState:
+        """The state with an empty history: predictions start afresh, the sets go on."""
+        return state._replace(history=self.backbone.start(), seen=0)
+
+    def rows_at_once(self, rows: int, n: int) -> int:
+        """All rows are run at a time."""
+        return max(rows, 1)
+
+    def _sets(self, state: PublishedState, parameters: tuple[Array, ...], mean: Array) -> Any:
+        """The rule's sets, fit to be scaled where a wrap does that."""
+        own = self.rule.shape(state.own, parameters, mean if self.unit is None else self.unit * mean)
+        if state.least is not None:
+            own = own.scalable(state.least, state.correlations, 1.0 - self.rule.alpha)
+        return own if self.unit is None else own.rescale(np.zeros(len(self.unit)), 1.0 / self.unit)
+
+    def _means(self, values: Array, state: PublishedState) -> tuple[Array, PublishedState]:
+        """Means (T, N), and the state with the history at the end."""
+        means, lags = np.asarray(self.backbone.predict(values, state.history), dtype=float), self.backbone.lags
+        if self.cold:
+            means[: max(lags - state.seen, 0)] = self.backbone.mean
+        history = self.backbone.fill(values, state.history)[-lags:].copy()
+        return means, state._replace(history=history, seen=min(state.seen + len(values), lags))
+
+
+def published(
+    rule: Any, name: str, backbone: Any = None, *, wrap: Any = None, warmup: int = 50, standardize: bool = True
+) -> JointPredictor:
+    """An unfitted predictor of a published rule; a wrap scales its sets."""
+    require(warmup >= 1, f"{name}: warmup must be at least 1 (keep all scores), got {warmup}")
+    options = {} if backbone is None else {"backbone": backbone}
+    filter_ = PublishedFilter(rule, name, wrapped=wrap is not None, **options)
+    calibration = Fixed(rule.alpha) if wrap is None else wrap
+    return JointPredictor(filter_, OwnScore(wrap is not None), calibration, warmup=warmup, standardize=standardize)

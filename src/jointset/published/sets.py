@@ -1,0 +1,238 @@
+"""The two shapes of the published rows: an ellipsoidal annulus, and a box with its own interval for every sensor.
+
+Both keep the sizes of `jointset.regions` and add `score` and `radius`, the pair that an outcome reports.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jointset.contracts import Array
+from jointset.partial import UNCALIBRATED, GapScale, largest_quantile
+from jointset.regions import Sizes, mahalanobis_score
+from jointset.volumes import unit_ball_log_volume
+
+
+@dataclass(frozen=True)
+class Annulus(Sizes):
+    """{y : lower <= ((y - m)' S^-1 (y - m))^1/2 <= upper}: radii on the root scale, (...) or one for all steps.
+
+    With `lower` > 0 the set has a hole around its own centre. `contains` and `log_volume` leave the hole out;
+    `log_volume_filled` is the ellipsoid of `upper` alone. The hole does not change the projections on the sensors. A
+    reading with gaps is held against `upper` alone: it says too little on the others to lie in the hole.
+    """
+
+    law: Any
+    lower: Any
+    upper: Any
+    gaps: GapScale = UNCALIBRATED
+
+    @property
+    def center(self) -> Array:  # type: ignore[override]
+        """Mean of the law."""
+        return self.law.mean
+
+    @property
+    def radius(self) -> Array:
+        """The outer radius."""
+        return np.broadcast_to(self.upper, self.law.mean.shape[:-1])[()]
+
+    @cached_property
+    def half_width(self) -> Array:  # type: ignore[override]
+        """upper S_ii^1/2."""
+        return np.maximum(self.upper, 0.0)[..., None] * np.sqrt(self.law.variance)
+
+    def score(self, y: Array) -> Array:
+        """Root Mahalanobis distance (...); rows with gaps are put on the scale of all sensors."""
+        return np.sqrt(mahalanobis_score(self.law, y, self.gaps))
+
+    def growth(self, y: Array) -> Array:
+        """The least factor by which the filled set must be scaled to hold a reading (...); inf if it is a point."""
+        upper = np.broadcast_to(self.upper, self.law.mean.shape[:-1])
+        return np.divide(self.score(y), upper, out=np.full(upper.shape, np.inf), where=upper > 0)[()]
+
+    def scalable(self, least: Array, correlations: Array | None, level: float) -> Annulus:
+        """The set with an outer radius of 0.001 or more, so that it can be scaled."""
+        return replace(self, upper=np.maximum(self.upper, 1e-3))
+
+    def rescale(self, shift: Array, scale: Array) -> Annulus:
+        """The set of shift + scale * Y."""
+        return replace(self, law=self.law.rescale(shift, scale))
+
+    def contains(self, y: Any) -> Array:
+        """Whether the reading lies between the two radii."""
+        y = self.ordered(y)
+        score = self.score(y)
+        beyond_hole = (self.lower <= score) | np.isnan(y).any(-1)
+        return beyond_hole & (score <= self.upper)
+
+    def contributions(self, y: Array) -> Array:
+        """Drop of the squared distance when one sensor is left out (..., N)."""
+        return self.law.contributions(y)
+
+    @property
+    def log_volume(self) -> Array:
+        """(1/N) log of kappa_N |S|^1/2 (upper^N - lower^N), by logarithms: nothing overflows at any N."""
+        n = self.law.mean.shape[-1]
+        with np.errstate(divide="ignore", invalid="ignore"):  # equal radii have volume 0, zero radii too
+            ratio = np.where(np.asarray(self.upper) > 0, np.maximum(self.lower, 0.0) / self.upper, 1.0)
+            hole = np.log1p(-np.exp(n * np.log(np.minimum(ratio, 1.0))))
+        return self.log_volume_filled + hole / n
+
+    @property
+    def log_volume_filled(self) -> Array:
+        """(1/N) log of kappa_N |S|^1/2 upper^N, the hole filled."""
+        n = self.law.mean.shape[-1]
+        with np.errstate(divide="ignore"):
+            log_radius = np.log(np.maximum(self.upper, 0.0))
+        return unit_ball_log_volume(n) / n + log_radius + 0.5 * self.law.log_det / n
+
+    def __getitem__(self, index: Any) -> Annulus:
+        return replace(self, law=self.law[index], lower=_at(self.lower, index), upper=_at(self.upper, index))
+
+
+@dataclass(frozen=True)
+class IntervalBox(Sizes):
+    """{y : lower_i <= y_i <= upper_i for all i}, ends (..., N) in the units of the data; `closed=False` is strict.
+
+    A reading with gaps is inside when every sensor that was read is: the fewer were read, the more often.
+    """
+
+    lower: Array
+    upper: Array
+    closed: bool = True
+    correlations: Array | None = None  # squared, of the residuals (N, N), and the coverage asked for: see `growth`
+    level: float = 0.9
+
+    @property
+    def center(self) -> Array:  # type: ignore[override]
+        """Middle of every interval."""
+        with np.errstate(invalid="ignore"):  # an unbounded interval has its middle at 0
+            return np.nan_to_num(0.5 * (self.lower + self.upper), nan=0.0)
+
+    @property
+    def radius(self) -> Array:
+        """1: the score is measured in half-widths."""
+        return np.ones(self.lower.shape[:-1])[()]
+
+    @cached_property
+    def half_width(self) -> Array:  # type: ignore[override]
+        """Half the length of every interval."""
+        return 0.5 * np.maximum(self.upper - self.lower, 0.0)
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """The ends."""
+        return self.lower, self.upper
+
+    def score(self, y: Array) -> Array:
+        """Largest distance from the middle of an interval, in half-widths (...); NaN where nothing is observed."""
+        ratio = self.contributions(y)
+        unseen = np.isnan(np.asarray(y, dtype=float)).all(-1)
+        return np.where(unseen, np.nan, ratio.max(-1))[()]
+
+    def growth(self, y: Array) -> Array:
+        """The least factor by which the box must be scaled to hold a reading (...): its score.
+
+        Rows with gaps are put on the scale of complete ones where the correlations are known.
+        """
+        largest, missing = self.score(y), np.isnan(np.asarray(y, dtype=float))
+        if self.correlations is None or not missing.any():
+            return largest
+        seen = (~missing).astype(float)
+        some = seen.sum(-1) ** 2 / np.maximum((seen * (seen @ self.correlations)).sum(-1), 1.0)
+        every = seen.shape[-1] ** 2 / max(float(self.correlations.sum()), 1.0)
+        at_some, at_every = (largest_quantile(np.maximum(n, 1.0), self.level) for n in (some, every))
+        return largest * np.where(missing.any(-1), np.maximum(at_every / at_some, 1.0), 1.0)
+
+    def scalable(self, least: Array, correlations: Array | None, level: float) -> IntervalBox:
+        """The box with half-widths (N,) of at least so much, so that it can be scaled, and the squared correlations."""
+        ends = self.lower, self.upper
+        if not (self.half_width >= least).all():
+            wide = np.maximum(self.half_width, least)
+            ends = self.center - wide, self.center + wide
+        return IntervalBox(*ends, self.closed, correlations, level)
+
+    def rescale(self, shift: Array, scale: Array) -> IntervalBox:
+        """The box of shift + scale * Y."""
+        return replace(self, lower=shift + scale * self.lower, upper=shift + scale * self.upper)
+
+    def contains(self, y: Any) -> Array:
+        """Whether every observed sensor lies in its interval."""
+        y = self.ordered(y)
+        seen = ~np.isnan(y)
+        above, below = (y >= self.lower, y <= self.upper) if self.closed else (y > self.lower, y < self.upper)
+        return np.asarray(((above & below) | ~seen).all(-1) & seen.any(-1))[()]
+
+    def contributions(self, y: Array) -> Array:
+        """Distance of every sensor from its middle, in half-widths (..., N); 0 where missing."""
+        gap = np.abs(np.asarray(y, dtype=float) - self.center)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(gap == 0, 0.0, gap / self.half_width)
+        return np.where(np.isnan(gap), 0.0, ratio)
+
+    @property
+    def log_volume(self) -> Array:
+        """(1/N) sum_i log 2 h_i."""
+        with np.errstate(divide="ignore"):
+            return np.log(2.0 * self.half_width).mean(-1)
+
+    @property
+    def log_volume_filled(self) -> Array:
+        """The volume: a box has no hole."""
+        return self.log_volume
+
+    def __getitem__(self, index: Any) -> IntervalBox:
+        return replace(self, lower=self.lower[index], upper=self.upper[index])
+
+
+@dataclass(frozen=True)
+class ScaledSet(Sizes):
+    """An own set scaled about its centre by a factor (...); half-widths and N-th root of the volume scale with it."""
+
+    own: Any
+    factor: Any
+
+    @property
+    def center(self) -> Array:  # type: ignore[override]
+        """That of the own set."""
+        return self.own.center
+
+    @property
+    def radius(self) -> Array:
+        """The factor."""
+        return np.asarray(self.factor)[()]
+
+    @cached_property
+    def half_width(self) -> Array:  # type: ignore[override]
+        """The own ones times the factor."""
+        return np.maximum(self.factor, 0.0)[..., None] * self.own.half_width
+
+    def score(self, y: Array) -> Array:
+        """The least factor that holds the reading (...); NaN where nothing is observed."""
+        return self.own.growth(y)
+
+    def contains(self, y: Any) -> Array:
+        """Whether the reading lies inside, that is score <= factor."""
+        return self.score(self.ordered(y)) <= self.factor
+
+    def contributions(self, y: Array) -> Array:
+        """Those of the own set."""
+        return self.own.contributions(y)
+
+    @property
+    def log_volume(self) -> Array:
+        """That of the own set, filled, + log factor."""
+        with np.errstate(divide="ignore"):
+            return self.own.log_volume_filled + np.log(np.maximum(self.factor, 0.0))
+
+    def __getitem__(self, index: Any) -> ScaledSet:
+        return ScaledSet(self.own[index], self.factor if np.ndim(self.factor) == 0 else self.factor[index])
+
+
+def _at(radius: Any, index: Any) -> Any:
+    return radius if np.ndim(radius) == 0 else np.asarray(radius)[index]

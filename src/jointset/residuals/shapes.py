@@ -1,0 +1,219 @@
+"""Shapes of one covariance: constant, exponentially weighted, rolling window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jointset.contracts import Array, Pilot
+from jointset.covariance import Covariance
+from jointset.errors import require
+from jointset.laws import DenseLaw
+from jointset.residuals.piecewise import Piece, PiecewiseLaw
+from jointset.residuals.shrinkage import gram, positive_definite, second_moment, to_diagonal
+from jointset.storage import storable, storable_not_finite
+
+if TYPE_CHECKING:
+    from jointset.residuals.updates import UpdatedCovariance
+
+
+@storable
+@dataclass(frozen=True)
+class Constant:
+    """One covariance for all steps: S = E'E / (n - 1) of the pilot residuals, shrunk to its diagonal by `shrink`."""
+
+    shrink: float = 0.0
+    covariance: Array | None = None  # (N, N), set by fit
+
+    def fit(self, pilot: Pilot) -> Constant:
+        """The covariance of the pilot residuals."""
+        rows, n = pilot.residuals.shape
+        require(
+            rows > n or self.shrink > 0,
+            f"{pilot.name}: a covariance of {n} sensors needs more than {n} rows without gaps, found {rows}",
+        )
+        S = to_diagonal(second_moment(pilot.residuals), self.shrink)
+        return replace(self, covariance=positive_definite(S, pilot.name))
+
+    @cached_property
+    def emitted(self) -> Covariance:
+        """The one covariance, factorised once."""
+        return Covariance(np.asarray(self.covariance), lasting=True)
+
+    @property
+    def pieces(self) -> list[tuple[int, float]]:
+        """Directions of the one covariance, and its share of the miss rate."""
+        return [(len(np.asarray(self.covariance)), 1.0)]
+
+    def start(self) -> tuple[()]:
+        """There is nothing to remember."""
+        return ()
+
+    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[DenseLaw, Any]:
+        """Laws of all rows."""
+        return DenseLaw(centers, self.emitted), state
+
+
+@storable_not_finite("pending")
+class UpdatedState(NamedTuple):
+    """The covariance (N, N) at the last exact factorisation, and the residuals (j, N) since then.
+
+    A residual of NaN was a row with a gap, which changes nothing.
+    """
+
+    base: Array
+    pending: Array
+
+
+@storable
+@dataclass(frozen=True)
+class EWMA:
+    """S_{t+1} = w S_t + (1 - w) r_t r_t', w = 2^(-1 / half_life), from the pilot covariance shrunk by `shrink`.
+
+    The recursion starts before the pilot block and runs through it. `jitter` is added to the diagonal at every exact
+    factorisation, one in `refresh` steps, and fades with w between them; all else is exact, by rank-one updates
+    (`jointset.residuals.updates`). A row with a gap leaves the covariance as it is.
+    """
+
+    half_life: float = 288.0
+    shrink: float = 0.05
+    jitter: float = 1e-6
+    refresh: int = 128
+    covariance: Array | None = None  # at the end of the pilot block (N, N), set by fit
+
+    def __post_init__(self) -> None:
+        require(self.half_life > 0, f"half_life must be positive, got {self.half_life}")
+        require(self.refresh >= 1, f"refresh must be 1 step or more, got {self.refresh}")
+
+    @property
+    def decay(self) -> float:
+        """w, the weight of the past."""
+        return float(2.0 ** (-1.0 / self.half_life))
+
+    def fit(self, pilot: Pilot) -> EWMA:
+        """The covariance at the end of the pilot block."""
+        E, w = pilot.residuals, self.decay
+        start = to_diagonal(second_moment(E), self.shrink)
+        weights = (1.0 - w) * w ** np.arange(len(E) - 1, -1, -1.0)
+        return replace(self, covariance=w ** len(E) * start + (E.T * weights) @ E)
+
+    def start(self) -> UpdatedState:
+        """The covariance after the pilot block."""
+        S = np.asarray(self.covariance)
+        return UpdatedState(S, np.empty((0, len(S))))
+
+    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
+        """Laws of all rows, a piece for every exact factorisation; these come at fixed counts of rows."""
+        pieces, base, pending, t = [], state.base, state.pending, 0
+        while t < len(residuals):
+            stop = min(len(residuals), t + self.refresh - len(pending))
+            rows = np.concatenate([pending, residuals[t:stop]]) if len(pending) else residuals[t:stop]
+            covariance = self.covariances(base, rows, len(pending))
+            pieces.append(Piece(np.arange(t, stop), covariance))
+            pending, t = rows, stop
+            if len(pending) == self.refresh:
+                base, pending = self.advance(base, pending), pending[:0]
+        law = PiecewiseLaw(centers, tuple(pieces), np.ones(centers.shape[1]))
+        return law, UpdatedState(base, pending.copy())
+
+    def covariances(self, base: Array, rows: Array, first: int) -> UpdatedCovariance:
+        """Covariances before each of rows[first:], `rows` (j, N) being all residuals since `base`."""
+        from jointset.residuals.updates import UpdatedCovariance  # here, as scipy takes longest to import
+
+        seen, complete = complete_before(rows)
+        counts = seen[1:] - complete  # complete rows before each row
+        weight = np.sqrt((1.0 - self.decay) * self.decay ** (-1.0 - counts))
+        whole = rows if complete.all() else np.where(complete[:, None], rows, 0.0)
+        S = base.copy()
+        S[np.diag_indices_from(S)] += self.jitter
+        active = np.arange(first, len(rows))
+        scale = self.decay ** seen[:-1][first:]
+        return UpdatedCovariance(S, whole * weight[:, None], active, scale, weight[first:])
+
+    def advance(self, base: Array, rows: Array) -> Array:
+        """The covariance after these rows, exactly."""
+        kept = rows[~np.isnan(rows).any(axis=1)]
+        weights = (1.0 - self.decay) * self.decay ** np.arange(len(kept) - 1, -1, -1.0)
+        return self.decay ** len(kept) * base + gram(np.sqrt(weights)[:, None] * kept)
+
+
+@storable
+class RollingState(NamedTuple):
+    """The last residuals (window, N), oldest first, the lower triangle of their E'E (N, N), and more on it.
+
+    peak: largest diagonal of E'E since it was made anew (N,) · age: rows since then.
+    """
+
+    window: Array
+    squares: Array
+    peak: Array
+    age: int
+
+
+@storable
+@dataclass(frozen=True)
+class Rolling:
+    """S_t = (1 - s) C_t + s diag C_t with C_t the second moment of the last `window` residuals, s = `shrink`.
+
+    Exact, with a factorisation a step (`jointset.residuals.sliding`); sums over the window are made anew every
+    `refresh` rows. A row with a gap leaves the window as it is.
+    """
+
+    window: int = 288
+    shrink: float = 0.05
+    jitter: float = 1e-9
+    refresh: int = 72
+    residuals: Array | None = None  # the last window of the pilot block, set by fit
+
+    def __post_init__(self) -> None:
+        require(0.0 < self.shrink < 1.0, f"shrink must lie between 0 and 1, got {self.shrink}")
+        require(self.refresh >= 1, f"refresh must be 1 row or more, got {self.refresh}")
+
+    def fit(self, pilot: Pilot) -> Rolling:
+        """The last residuals of the pilot block."""
+        rows = len(pilot.residuals)
+        require(
+            rows >= self.window,
+            f"{pilot.name}: a window of {self.window} residuals needs as many rows before the first set, found {rows}",
+        )
+        return replace(self, residuals=np.array(pilot.residuals[-self.window :], dtype=float))
+
+    def start(self) -> Any:
+        """The window at the end of the pilot block."""
+        from jointset.residuals.sliding import start_rolling  # here, as scipy takes longest to import
+
+        return start_rolling(np.asarray(self.residuals))
+
+    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
+        """Laws of all rows, a piece from one sum over the window to the next."""
+        from jointset.residuals.sliding import Shrinkage, SlidingCovariance, slide_window, start_rolling
+
+        if isinstance(state, UpdatedState):  # of an older model
+            kept = state.pending[~np.isnan(state.pending).any(axis=1)]
+            state = start_rolling(np.concatenate([state.base, kept])[-self.window :])
+        how, pieces, start, first = Shrinkage(self.window, self.shrink, self.jitter), [], 0, state
+        complete: Array = np.asarray(~np.isnan(residuals).any(axis=1))
+        entering: list[Array] = []
+        leaving: list[Array] = []
+        active: list[int] = []
+        for t, row in enumerate(residuals):
+            active.append(len(entering))
+            if complete[t]:
+                entering.append(row)
+                leaving.append(state.window[0])
+                state = slide_window(state, row, self.refresh)
+            if t + 1 == len(residuals) or (complete[t] and state.age == 0):
+                entered, left = (np.reshape(rows, (-1, residuals.shape[1])) for rows in (entering, leaving))
+                covariance = SlidingCovariance(how, first.squares, entered, left, np.array(active))
+                pieces.append(Piece(np.arange(start, t + 1), covariance))
+                start, first, entering, leaving, active = t + 1, state, [], [], []
+        return PiecewiseLaw(centers, tuple(pieces), np.ones(centers.shape[1])), state
+
+
+def complete_before(rows: Array) -> tuple[Array, Array]:
+    """How many complete rows come before each row and after the last (j + 1,), and which rows are complete (j,)."""
+    complete: Array = np.asarray(~np.isnan(rows).any(axis=1))
+    return np.concatenate(([0], np.cumsum(complete))), complete
