@@ -15,7 +15,7 @@ from jointset.backbones.gpvar import GPVAR
 from jointset.calibration import ACI, PID, AgACI, DtACI, Split
 from jointset.datasets import Grssf, generate_grssf
 from jointset.errors import InputError
-from jointset.filters import GNF, GraphLGSSM
+from jointset.filters import GNF, GraphLGSSM, PooledFilter
 from jointset.filters.static import StaticFilter
 from jointset.laws import DenseLaw, LowRankLaw
 from jointset.panel import Panel
@@ -47,6 +47,7 @@ __all__ = [
     "MaxStudentised",
     "Outcome",
     "Panel",
+    "PooledFilter",
     "Product",
     "Run",
     "Split",

@@ -34,6 +34,7 @@ MODULES = {
     "filters.cells": "NodeWeights PooledWeights VectorWeights",
     "filters.gnf": "GNF GNFState",
     "filters.kalman": "GraphLGSSM KalmanState",
+    "filters.pool": "PooledFilter PooledState",
     "filters.recipes": "Recipe",
     "filters.residual": "ResidualFilter ResidualState",
     "filters.static": "StaticFilter",

@@ -2,5 +2,6 @@
 
 from jointset.filters.gnf import GNF, GNFState
 from jointset.filters.kalman import GraphLGSSM, KalmanState
+from jointset.filters.pool import PooledFilter, PooledState
 
-__all__ = ["GNF", "GNFState", "GraphLGSSM", "KalmanState"]
+__all__ = ["GNF", "GNFState", "GraphLGSSM", "KalmanState", "PooledFilter", "PooledState"]

@@ -1,0 +1,180 @@
+"""A pool of filters: their laws mixed into one, with weights from rows that none of them was fitted on.
+
+The last rows of the training panel are held out: members are fitted on the others, and weighed by the Student-t log
+density of the held-out readings under their laws. Then each is fitted on the whole panel. Nothing else is looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jointset.contracts import Array
+from jointset.errors import InputError, require
+from jointset.laws import concatenate
+from jointset.panel import Panel
+from jointset.pooling import log_scores, mixture_weights, pooled
+from jointset.storage import storable
+
+HELD_OUT = 0.15  # share of the training rows that weigh the members
+WARMUP = 50  # held-out rows that only bring the members to speed
+FEWEST = 100  # held-out rows below which all members weigh the same
+BLOCK = 8_000_000  # numbers a block of laws may hold
+
+
+@storable
+class PooledState(NamedTuple):
+    """The states of the members."""
+
+    members: tuple[Any, ...]
+
+
+@storable
+@dataclass(frozen=True)
+class PooledFilter:
+    """A filter whose law has the mean and covariance of the mixture of its members' laws.
+
+    Parameters
+    ----------
+    members
+        Any filters whose sets have one radius.
+    weights
+        Of the members (K,), at least 0, with sum 1; None: set by `fit` or `weigh`.
+    sizes
+        What multiplies the members' covariances (K,); None: set with the weights.
+    frozen
+        The members are fitted already, in the units that `fit` will be given; `fit` leaves everything as it is, but for
+        weights that are not there.
+
+    >>> from jointset import GraphLGSSM, generate_grssf
+    >>> pool = PooledFilter([GraphLGSSM(), GraphLGSSM(rho=0.5)]).fit(generate_grssf("A", n=10, length=1500).panel)
+    >>> pool.weights.shape, round(float(pool.weights.sum()), 6)
+    ((2,), 1.0)
+    """
+
+    members: tuple[Any, ...]
+    weights: Array | None = None
+    sizes: Array | None = None
+    frozen: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", tuple(self.members))
+        require(bool(self.members), "a pool needs at least one member")
+        for name in ("weights", "sizes"):
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, np.asarray(given, dtype=float))
+        w, count = self.weights, len(self.members)
+        sound = w is None or (w.shape == (count,) and bool((w >= 0).all()) and abs(float(w.sum()) - 1.0) < 1e-6)
+        require(sound, f"weights of a pool of {count} must be {count} numbers of at least 0 with sum 1, got {w}")
+
+    def fit(self, panel: Panel) -> PooledFilter:
+        """Weights on held-out rows, then members on all rows."""
+        cut = len(panel) - int(HELD_OUT * len(panel))
+        if self.frozen:
+            return self if self.weights is not None else self.weigh(panel[cut:])
+        found = self
+        if self.weights is None:
+            found = self._fitted(panel[:cut] if len(panel) - cut >= FEWEST else panel).weigh(panel[cut:])
+        return replace(found, members=self._fitted(panel).members)
+
+    def _fitted(self, panel: Panel) -> PooledFilter:
+        members = tuple(member.fit(panel) for member in self.members)
+        for member in members:
+            several = getattr(member, "shares", None) is not None
+            require(
+                not several, f"a set of {getattr(member, 'name', type(member).__name__)} has several radii: no pool"
+            )
+        return replace(self, members=members)
+
+    def weigh(self, panel: Panel) -> PooledFilter:
+        """The pool of these fitted members with weights and sizes from rows they were not fitted on.
+
+        Weights that maximise the likelihood of the mixture (EM), equal ones, and each member by itself: the pooled law
+        with the highest log density wins. Where rows are few, weights are equal.
+        """
+        count = len(self.members)
+        equal = np.full(count, 1.0 / count)
+        if len(panel) < FEWEST:
+            return replace(self, weights=equal, sizes=np.ones(count))
+        laws, y = self._held_out(panel)
+        scores, tails = zip(*(log_scores(law, y) for law in laws), strict=True)
+        sizes = np.array([one.size for one in tails])
+
+        def gain(weights: Array) -> float:
+            return float(np.nansum(log_scores(pooled(laws, weights, sizes), y)[0]))
+
+        best = max([mixture_weights(np.stack(scores, axis=1)), equal, *np.eye(count)], key=gain)
+        return replace(self, weights=best, sizes=sizes)
+
+    def _held_out(self, panel: Panel) -> tuple[list[Any], Array]:
+        """Laws of every member and readings, of as many rows after the warm-up as fit into memory, evenly spread."""
+        rows, n = panel.values.shape
+        kept = np.arange(WARMUP, rows, max(1, -(-(rows - WARMUP) * n**2 // BLOCK)))
+        state, size = PooledState(tuple(member.start() for member in self.members)), self.rows_at_once(rows, n)
+        found: list[list[Any]] = [[] for _ in self.members]
+        for first in range(0, rows, size):
+            block = slice(first, first + size)
+            laws, state = self._each(panel.values[block], state, _cut(panel.timestamps, block))
+            chosen = kept[(kept >= first) & (kept < first + size)] - first
+            for law, parts in zip(laws, found, strict=True):
+                parts.append(law[chosen])
+        return [concatenate(parts) for parts in found], panel.values[kept]
+
+    def start(self) -> PooledState:
+        """The members' own starts."""
+        if self.weights is None:
+            raise InputError("the pool is not fitted: call fit(panel) first")
+        return PooledState(tuple(member.start() for member in self.members))
+
+    @property
+    def follows_clock(self) -> bool:
+        """Whether the law depends on the time of the reading."""
+        return any(_clocked(member) for member in self.members)
+
+    def expect(self, state: PooledState, when: int) -> PooledState:
+        """The state when the next reading is known to come at this time (epoch seconds)."""
+        pairs = zip(self.members, state.members, strict=True)
+        return PooledState(tuple(m.expect(s, when) if _clocked(m) else s for m, s in pairs))
+
+    def rows_at_once(self, rows: int, n: int) -> int:
+        """How many of so many rows of n sensors are run at a time."""
+        return max(1, BLOCK // n**2)
+
+    def law(self, state: PooledState) -> Any:
+        """Law of the next reading."""
+        return self._pooled([m.law(s) for m, s in zip(self.members, state.members, strict=True)])
+
+    def step(self, state: PooledState, y: Array) -> PooledState:
+        """State after one reading (N,), NaN = missing."""
+        return PooledState(tuple(m.step(s, y) for m, s in zip(self.members, state.members, strict=True)))
+
+    def run(self, values: Array, state: PooledState, times: Array | None = None) -> tuple[Any, PooledState]:
+        """Laws of all rows (T, N) and the state after the last one; `times` (T,) where a member follows the clock."""
+        laws, after = self._each(values, state, times)
+        return self._pooled(laws), after
+
+    def _pooled(self, laws: list[Any]) -> Any:
+        assert self.weights is not None
+        used = np.flatnonzero(self.weights)
+        sizes = None if self.sizes is None else self.sizes[used]
+        return pooled([laws[k] for k in used], self.weights[used], sizes)
+
+    def _each(self, values: Array, state: PooledState, times: Array | None) -> tuple[list[Any], PooledState]:
+        """The laws of every member, and the state after the last row."""
+        laws, after = [], []
+        for member, before in zip(self.members, state.members, strict=True):
+            law, last = member.run(values, before, *((times,) if _clocked(member) else ()))
+            laws.append(law)
+            after.append(last)
+        return laws, PooledState(tuple(after))
+
+
+def _clocked(filter_: Any) -> bool:
+    return bool(getattr(filter_, "follows_clock", False))
+
+
+def _cut(times: Array | None, block: slice) -> Array | None:
+    return None if times is None else times[block]

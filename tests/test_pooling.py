@@ -1,0 +1,131 @@
+"""The moment-matched mixture and the weights of its members."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jointset import GraphLGSSM, JointPredictor, PooledFilter, generate_grssf
+from jointset.checks import check_predictor
+from jointset.errors import InputError
+from jointset.filters.residual import ResidualFilter
+from jointset.laws import DenseLaw, LowRankLaw
+from jointset.pooling import Tails, log_scores, matrix_of, mixture_weights, pooled
+from jointset.residuals.components import OrthogonalBlocks
+from jointset.residuals.shapes import EWMA
+from jointset.residuals.splits import ResidualSplit
+
+TWO = (GraphLGSSM(), GraphLGSSM(rho=0.5))
+
+
+def low_rank(rng, rows, n, rank):
+    return LowRankLaw(rng.normal(size=(rows, n)), 0.5 + rng.random((rows, n)), rng.normal(size=(rows, n, rank)))
+
+
+def plain_moments(laws, weights):
+    """Mean and covariance of a mixture from E[yy'] - mean mean'."""
+    mean = sum(w * law.mean for w, law in zip(weights, laws, strict=True))
+    second = sum(
+        w * (matrix_of(law) + law.mean[..., :, None] * law.mean[..., None, :])
+        for w, law in zip(weights, laws, strict=True)
+    )
+    return mean, second - mean[..., :, None] * mean[..., None, :]
+
+
+@pytest.mark.parametrize("kinds", ["low rank", "dense", "both"])
+def test_the_pool_has_the_moments_of_the_mixture(kinds):
+    rng = np.random.default_rng(0)
+    laws = [low_rank(rng, 4, 6, rank) for rank in (0, 2, 3)]
+    if kinds != "low rank":
+        laws = [DenseLaw(laws[0].mean, matrix_of(laws[0])[0]), *laws[1:]]  # one covariance for all steps
+    if kinds == "dense":
+        laws = [laws[0], *(DenseLaw(law.mean, matrix_of(law)) for law in laws[1:])]
+    weights = np.array([0.2, 0.5, 0.3])
+    law = pooled(laws, weights)
+    mean, covariance = plain_moments(laws, weights)
+    np.testing.assert_allclose(law.mean, mean, atol=1e-12)
+    np.testing.assert_allclose(matrix_of(law), covariance, atol=1e-12)
+
+
+def test_low_rank_members_stay_of_low_rank():
+    rng = np.random.default_rng(1)
+    law = pooled([low_rank(rng, 3, 50, 4), low_rank(rng, 3, 50, 2)], np.array([0.5, 0.5]))
+    assert isinstance(law, LowRankLaw) and law.factor.shape == (3, 50, 4 + 2 + 1)
+
+
+def test_weights_may_move_from_step_to_step():
+    rng = np.random.default_rng(2)
+    laws, weights = [low_rank(rng, 5, 4, 1) for _ in range(3)], rng.dirichlet(np.ones(3), size=5)
+    law = pooled(laws, weights)
+    for t in range(5):
+        one = pooled([part[t] for part in laws], weights[t])
+        np.testing.assert_allclose(law.dense()[t], one.dense(), atol=1e-12)
+
+
+def test_log_scores_are_those_of_scipy_and_gaps_are_marginal():
+    rng = np.random.default_rng(3)
+    law, y = low_rank(rng, 6, 5, 2), rng.normal(size=(6, 5))
+    y[2, [1, 3]] = np.nan
+    y[4] = np.nan
+    found, _ = log_scores(law, y, Tails(4.0, 1.7))
+    for t, row in enumerate(y):
+        seen = ~np.isnan(row)
+        if not seen.any():
+            assert np.isnan(found[t])
+            continue
+        S = 1.7 * law.dense()[t][np.ix_(seen, seen)]
+        assert found[t] == pytest.approx(stats.multivariate_t.logpdf(row[seen], law.mean[t][seen], S, df=4.0))
+
+
+def test_tails_are_found():
+    rng = np.random.default_rng(4)
+    z = rng.standard_normal((4000, 6)) / np.sqrt(rng.chisquare(5.0, 4000) / 5.0)[:, None]
+    _, tails = log_scores(DenseLaw(np.zeros(z.shape), np.eye(6)), np.sqrt(3.0) * z)
+    assert tails.freedom in (4.0, 5.0, 6.0) and tails.size == pytest.approx(3.0, rel=0.05)
+
+
+def test_em_finds_the_shares_of_a_mixture():
+    rng = np.random.default_rng(5)
+    y = np.where(rng.random(20_000) < 0.3, rng.normal(-2, 1, 20_000), rng.normal(2, 1, 20_000))
+    scores = np.stack([stats.norm.logpdf(y, at) for at in (-2.0, 2.0, 30.0)], axis=1)
+    np.testing.assert_allclose(mixture_weights(scores), [0.3, 0.7, 0.0], atol=0.015)
+
+
+@pytest.fixture(scope="module")
+def panel():
+    return generate_grssf("A", n=8, seed=0, length=2000).panel
+
+
+def test_a_member_that_is_wrong_weighs_nothing(panel):
+    """The truth beside a filter that forgets at once."""
+    pool = PooledFilter([GraphLGSSM(), GraphLGSSM(rho=0.01, obs_noise_frac=0.99)]).fit(panel)
+    assert pool.weights[0] > 0.9
+
+
+def test_weights_do_not_see_later_rows(panel):
+    changed = panel.values.copy()
+    changed[1400:] += 5.0
+    pools = [
+        PooledFilter([GraphLGSSM(), GraphLGSSM(rho=0.5)]).fit(p[:1400]) for p in (panel, panel.with_values(changed))
+    ]
+    np.testing.assert_array_equal(pools[0].weights, pools[1].weights)
+
+
+def test_few_rows_give_equal_weights(panel):
+    np.testing.assert_array_equal(PooledFilter(TWO).fit(panel[:300]).weights, [0.5, 0.5])
+
+
+def test_members_of_several_radii_and_bad_weights_are_refused(panel):
+    blocks = ResidualFilter(shape=OrthogonalBlocks(ResidualSplit("factor")), name="factor")
+    with pytest.raises(InputError, match="several radii"):
+        PooledFilter([GraphLGSSM(), blocks]).fit(panel)
+    with pytest.raises(InputError, match="sum 1"):
+        PooledFilter([GraphLGSSM()], [0.5])
+    with pytest.raises(InputError, match="at least one"):
+        PooledFilter([])
+
+
+def test_a_pool_keeps_the_contract():
+    def pool():
+        return JointPredictor(PooledFilter([GraphLGSSM(), ResidualFilter(shape=EWMA(), name="ewma")]))
+
+    check_predictor(pool)
