@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import jointset
 from jointset.audits.catalogue import AUDITS
 from jointset.audits.light import OPENING, RULES, light_of, overall
 from jointset.clock_coverage import WEEKDAYS
-from jointset.writing import whole_file
+from jointset.pages.shell import render_page, svg, write_text
 
 FEW = 5  # rows of a cell of the table hour by weekday below which its share is small print
 DEEP = 0.4  # points under the target at which a cell is as red as it gets
@@ -22,14 +19,8 @@ DEEP = 0.4  # points under the target at which a cell is as red as it gets
 
 def write_page(path: Path, audited: Mapping[str, Mapping[str, Any]]) -> None:
     """Write the page: a section for every title, the audits of which are records; it needs no network."""
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    template = environment.from_string((files("jointset.audits") / "page.html").read_text(encoding="utf-8"))
     sections = [section(title, audits) for title, audits in audited.items()]
-    text = template.render(sections=sections, rules=RULES, few=FEW, version=jointset.__version__)
-    with whole_file(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8")
+    write_text(path, render_page("audits", {"sections": sections, "rules": RULES, "few": FEW}))
 
 
 def section(title: str, audits: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,8 +38,6 @@ def section(title: str, audits: Mapping[str, Any]) -> dict[str, Any]:
 
 def card(name: str, record: Mapping[str, Any], salt: str) -> dict[str, Any]:
     """One audit on the page."""
-    from markupsafe import Markup
-
     curve = record.get("curve")
     verdict = record.get("verdict") or f"could not be done: {record.get('failed', 'no verdict')}"
     return {
@@ -60,7 +49,7 @@ def card(name: str, record: Mapping[str, Any], salt: str) -> dict[str, Any]:
         "paper": headline(record.get("paper")),
         "note": record.get("note"),
         "heat": heat(record) if name == "clock" and "hits" in record else None,
-        "picture": Markup(svg(curve, f"{salt} {name}")) if curve else None,
+        "picture": curve_svg(curve, f"{salt} {name}") if curve else None,
     }
 
 
@@ -110,7 +99,7 @@ def headline(value: Any) -> str:
     return f"{value:,.4g}" if isinstance(value, int | float) else ""
 
 
-def svg(curve: Mapping[str, Any], salt: str = "") -> str:
+def curve_svg(curve: Mapping[str, Any], salt: str = "") -> Any:
     """A curve as an inline picture, logarithmic where it says so; `salt` keeps the marks of pictures apart."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -128,7 +117,4 @@ def svg(curve: Mapping[str, Any], salt: str = "") -> str:
         axes.set_title(curve["label"], fontsize=10)
         axes.set_xlabel(curve.get("xlabel", ""))
         axes.spines[["top", "right"]].set_visible(False)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]
+        return svg(figure)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jointset
 from jointset.bench.report_audits import Audited, read_audits
 from jointset.bench.report_groups import METRICS, Group, Panel, panels, reference
 from jointset.bench.report_traces import EXACT, axis, by_clock, course, digits, stamped, stored_trace, stretches_for
@@ -20,7 +15,7 @@ from jointset.bench.results import read_results, read_runs
 from jointset.bench.tables.measured import SLACK
 from jointset.contracts import Array
 from jointset.errors import require
-from jointset.writing import whole_file
+from jointset.pages.shell import render_page, write_text
 
 SCRIPTS = ("page.js", "table.js", "charts.js", "figures.js", "course.js")
 
@@ -28,42 +23,25 @@ SCRIPTS = ("page.js", "table.js", "charts.js", "figures.js", "course.js")
 def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
     """Write the page of a results folder, by default to `report.html` in it; gives its path."""
     page = Path(folder) / "report.html" if out is None else Path(out)
-    text = render(folder)
-    with whole_file(page) as unfinished:
-        unfinished.write_text(text, encoding="utf-8")
+    write_text(page, render(folder))
     return page
 
 
 def render(folder: str | Path) -> str:
     """The page of a results folder as text."""
-    from jinja2 import Environment, StrictUndefined
-    from jinja2.utils import htmlsafe_json_dumps
-    from markupsafe import Markup
-
     rows = [{str(name): value for name, value in row.items()} for row in read_results(folder).to_dict("records")]
     shown, audits = panels(rows), read_audits(folder)
     require(bool(rows or audits), f"no finished results in {folder}: `jointset bench --out {folder}` writes them")
-    script = "\n".join(["(() => {", '"use strict";', *(template(name) for name in SCRIPTS), "})();"])
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(template("report.html")).render(
-        opening=opening(shown),
-        verdicts=[verdict(panel) for panel in shown],
-        slack=100 * SLACK,
-        audits=audits,
-        runs=[provenance(run) for run in read_runs(folder)],
-        facts=facts(rows),
-        version=jointset.__version__,
-        created=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        style=Markup(template("report.css")),
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        data=htmlsafe_json_dumps(page_data(folder, shown, audits), dumps=_compact),
-    )
-
-
-def template(name: str) -> str:
-    """The text of a file of the page."""
-    return (files("jointset.bench") / "templates" / name).read_text(encoding="utf-8")
+    words = {
+        "opening": opening(shown),
+        "verdicts": [verdict(panel) for panel in shown],
+        "slack": 100 * SLACK,
+        "audits": audits,
+        "runs": [provenance(run) for run in read_runs(folder)],
+        "facts": facts(rows),
+        "created": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+    }
+    return render_page("benchmark", words, SCRIPTS, page_data(folder, shown, audits))
 
 
 def page_data(folder: str | Path, shown: Sequence[Panel], audits: Sequence[Audited]) -> dict[str, Any]:
@@ -182,7 +160,3 @@ def _place(kept: list[Any], value: Any) -> int:
     if value not in kept:
         kept.append(value)
     return kept.index(value)
-
-
-def _compact(value: Any, **_: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)

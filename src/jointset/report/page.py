@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jointset
+from jointset.pages.shell import png, png_source, render_page, write_text
 from jointset.report.demo import NOTES, Result
 from jointset.writing import json_ready, whole_file
 
@@ -60,39 +58,13 @@ def write_report(folder: Path, results: Mapping[str, Result], facts: Mapping[str
         with whole_file(folder / picture.name) as unfinished:
             unfinished.write_bytes(images[picture.name])
     rows = [{"method": method, **result.row()} for method, result in results.items()]
-    with whole_file(folder / "summary.json") as unfinished:
-        summary = {"jointset": jointset.__version__, **facts, "rows": rows}
-        unfinished.write_text(json.dumps(json_ready(summary), indent=1) + "\n", encoding="utf-8")
+    summary = {"jointset": jointset.__version__, **facts, "rows": rows}
+    write_text(folder / "summary.json", json.dumps(json_ready(summary), indent=1) + "\n")
+    sources = {name: png_source(image) for name, image in images.items()}
+    shown = {"rows": rows, "pictures": drawn[1:], "sources": sources, "facts": facts, "notes": NOTES}
     page = folder / "report.html"
-    with whole_file(page) as unfinished:
-        unfinished.write_text(render(rows, drawn[1:], images, facts), encoding="utf-8")
+    write_text(page, render_page("demo", shown | {"target": 1.0 - alpha}))
     return page
-
-
-def render(
-    rows: list[dict[str, Any]], drawn: list[Picture], images: Mapping[str, bytes], facts: Mapping[str, Any]
-) -> str:
-    """The page as text, pictures embedded."""
-    from jinja2 import Environment, StrictUndefined
-
-    text = (files("jointset.report") / "template.html").read_text(encoding="utf-8")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["embedded"] = lambda name: base64.b64encode(images[name]).decode()
-    return environment.from_string(text).render(
-        rows=rows,
-        pictures=drawn,
-        facts=facts,
-        notes=NOTES,
-        version=jointset.__version__,
-        target=1.0 - float(facts["alpha"]),
-    )
-
-
-def png(figure: Figure) -> bytes:
-    """The figure as a PNG file."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": f"jointset {jointset.__version__}"})
-    return buffer.getvalue()
 
 
 SCORES = (
