@@ -36,7 +36,7 @@ REAL = ("metr-la-20", "metr-la-207", "aqi-12", "ett-7", "jena-20", "elec-20", "s
 SIMULATED = tuple(f"grssf-{track}-30" for track in "abcde")
 PLACES = [("table", cell) for cell in REAL[:2]] + [("text", cell) for cell in (*REAL, *SIMULATED)]
 ALPHA = 0.1
-MEANS = ("gpvar", "gru", "transformer", "stgnn")
+MEANS = ("gpvar", "var", "gru", "transformer", "stgnn")
 AUTHORS = {  # METR-LA-20, protocol `table`: what the authors' own code printed, ten seeds
     **{"static": "4.180 @ .904", "factor": "4.286 @ .915", "group+agaci": "3.457 @ .901"},
     **{"per-group-factor+aci": "4.024 @ .900", "ewma": "4.487 @ .903", "rolling": "4.571 @ .897"},
@@ -156,7 +156,18 @@ class Results:
     def places(self) -> list[Place]:
         """Protocols and cells that there are rows of, in the order of the page, then all others."""
         there = {(protocol, key[0]) for protocol, found in self.summaries.items() for key in found}
-        return [*(place for place in PLACES if place in there), *sorted(there - {*PLACES})]
+        return [*(place for place in PLACES if place in there), *sorted(there - {*PLACES}, key=by_size)]
+
+
+def by_size(place: Place) -> tuple[str, str, int]:
+    """Order of protocols and cells: by name, then by the number of sensors.
+
+    >>> sorted([("text", "grssf-a-120"), ("text", "grssf-a-60")], key=by_size)
+    [('text', 'grssf-a-60'), ('text', 'grssf-a-120')]
+    """
+    protocol, cell = place
+    name, _, size = cell.rpartition("-")
+    return protocol, name, int(size) if size.isdigit() else 0
 
 
 def kinds(method: str) -> set[str]:

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 
-from jointset.filters import cells
-from jointset.filters.gnf_training import NodeModel
-from jointset.filters.recurrence import node_states
+torch = pytest.importorskip("torch")
+
+from jointset.filters import cells  # noqa: E402
+from jointset.filters.gnf_training import NodeModel  # noqa: E402
+from jointset.filters.recurrence import node_states  # noqa: E402
 
 SEEDS, WINDOWS, NODES, STEPS, WIDTH = 2, 3, 5, 7, 8
 
