@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.covariance import Covariance, Cut, add_to_diagonal
+from jointset.covariance import Covariance, Cut, Raised
 from jointset.covariance_modes import ModeCovariance, StepCovariances
 from jointset.errors import InputError, require
 from jointset.filters.kalman_gaps import block_step, posterior_excess, shortened, transition_form
@@ -232,9 +232,7 @@ class GraphLGSSM:
         if state.covariance is None:
             plain = self.emitted if state.prior is None else None
             return ModeCovariance(self._basis, self._prior_of(state) + self.sigma_r**2, state.excess, plain=plain)
-        matrix = state.covariance.copy()
-        add_to_diagonal(matrix, self.sigma_r**2)
-        return Covariance(matrix)
+        return Raised(state.covariance, self.sigma_r**2)
 
     def _prior_of(self, state: KalmanState) -> Array:
         return self.steady.prior if state.prior is None else state.prior

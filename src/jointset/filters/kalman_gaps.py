@@ -17,6 +17,7 @@ from jointset.contracts import Array
 from jointset.covariance import Bordered, Covariance, add_to_diagonal, cholesky, solve_lower
 
 NOTHING = 1e-20  # of the process noise: a covariance far below it is rounded to zero
+WIDTH = 32  # rows of a matrix in one product
 TURN = 16  # columns of an excess between two attempts to make them fewer
 SMALL = 200  # sensors up to which dense products are the faster ones
 SPARSE = 0.1  # share of entries up to which a product with a sparse transition is the faster one
@@ -78,7 +79,7 @@ def _blocks(S: Covariance, missing: Array) -> tuple[Covariance, Array, Array, Ar
     """Covariance S_oo of the sensors read, places of these and of the missing ones, S_oM and S_MM."""
     law: Any = S.observed(missing) if missing.any() else S
     seen, gone = np.flatnonzero(~missing), np.flatnonzero(missing)
-    rows = S.matrix.take(gone, axis=0)  # of a symmetric matrix: quicker to take than columns
+    rows = S.rows(gone)
     return getattr(law, "block", law), seen, gone, rows.take(seen, axis=1).T, rows.take(gone, axis=1)
 
 
@@ -122,4 +123,7 @@ def _sparse_step(
         P[read:] = np.hstack([P[:read, read:].T, rest])
     order = np.concatenate([seen, gone])
     F = transition[order].T  # symmetric: its columns in the order of P
-    return F @ (mean[order] + P[:, :read] @ e[seen] / nu), F @ (F @ P).T
+    mean = F @ (mean[order] + P[:, :read] @ e[seen] / nu)
+    for start in range(0, len(P), WIDTH):  # P F' in the place of the symmetric P: fresh memory costs more than sums
+        P[start : start + WIDTH] = (F @ P[start : start + WIDTH].T).T
+    return mean, F @ P
