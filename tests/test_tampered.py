@@ -170,7 +170,7 @@ CASES: dict[str, dict[str, tuple[Change, str]]] = {
         "level NaN": (put("calibration_state", "level", value=NAN), "calibration_state.level"),
     },
     "ewma:box": {
-        "backbone of another role": (put("filter", "backbone", value=part("Split", alpha=0.1)), "does not work"),
+        "backbone of another role": (put("filter", "backbone", value=part("Split", alpha=0.1)), "must be a MeanModel"),
         "covariance NaN": (array("filter_state.shape.base", hole(np.nan)), "filter_state.shape.base"),
         "covariance not positive": (array("filter_state.shape.base", lambda a: -a), "bounds of the next set"),
         "history of another size": (array("filter_state.history", lambda a: a[:, :3]), "history"),

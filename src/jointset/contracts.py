@@ -3,14 +3,14 @@
 Data flows one way: a frozen **filter** emits a **law** before the reading is seen, a **score** turns (law, reading)
 into one number, a **calibration** turns past scores into a radius, and law + score + radius is a **region**.
 Every configuration is a frozen dataclass and every state a NamedTuple of plain numbers and arrays, so two states can
-be run side by side, copied and stored.
+be run side by side, copied and stored. What some filters do beyond their contract is in `jointset.abilities`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,28 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 State = TypeVar("State")
+L = TypeVar("L", contravariant=True)  # the kind of law that a score takes
 Pieces = Sequence[tuple[int, float]]  # directions of every covariance of a shape, and its share of the miss rate
 
 
-class Law(Protocol):
-    """A Gaussian predictive law, batched over leading axes: mean (..., N)."""
+class Forecast(Protocol):
+    """What a filter emits, batched over leading axes: a mean (..., N), and how the reading may lie around it.
+
+    A Gaussian law (`Law`), a law of components, or the sets that a published method makes itself.
+    """
 
     @property
     def mean(self) -> Array: ...
+    def rescale(self, shift: Array, scale: Array) -> Forecast:
+        """That of `shift + scale * Y`, sensor by sensor."""
+        ...
+
+    def __getitem__(self, index: Any) -> Forecast: ...
+
+
+class Law(Forecast, Protocol):
+    """A Gaussian predictive law, batched over leading axes: mean (..., N)."""
+
     @property
     def variance(self) -> Array: ...
     @property
@@ -41,11 +55,11 @@ class Law(Protocol):
         """Drop of the squared distance (..., N) when one sensor is left out; 0 where missing."""
         ...
 
-    def select(self, sensors: Sequence[int] | Array) -> Self:
+    def select(self, sensors: Sequence[int] | Array) -> Law:
         """Marginal law on a subset of sensors (indices or boolean mask)."""
         ...
 
-    def condition(self, sensors: Sequence[int] | Array, values: Array) -> Self:
+    def condition(self, sensors: Sequence[int] | Array, values: Array) -> Law:
         """Law of the remaining sensors given readings of these."""
         ...
 
@@ -53,10 +67,7 @@ class Law(Protocol):
         """How many independent sensors those `seen` (..., N) amount to, and all: k^2 / sum of squared correlations."""
         ...
 
-    def rescale(self, shift: Array, scale: Array) -> Self:
-        """Law of `shift + scale * Y`, sensor by sensor."""
-        ...
-
+    def rescale(self, shift: Array, scale: Array) -> Law: ...
     def sample(self, rng: np.random.Generator) -> Array:
         """One draw (..., N) from each law of the batch."""
         ...
@@ -65,7 +76,7 @@ class Law(Protocol):
         """Bures-Wasserstein distance to another law, step by step."""
         ...
 
-    def __getitem__(self, index: Any) -> Self: ...
+    def __getitem__(self, index: Any) -> Law: ...
 
 
 class Region(Protocol):
@@ -99,7 +110,7 @@ class Region(Protocol):
 
 
 @runtime_checkable
-class Score(Protocol):
+class Score(Protocol[L]):
     """Law + reading -> one number, and back: radius -> region. `region.contains(y)` is `score <= radius`.
 
     A reading with gaps is scored on the scale of the complete ones, and a reading equal to the mean has score 0.
@@ -109,8 +120,11 @@ class Score(Protocol):
         """The score with another scale for rows with gaps."""
         ...
 
-    def score(self, law: Any, y: Array) -> Array: ...
-    def region(self, law: Any, radius: Array | float) -> Region: ...
+    def score(self, law: L, y: Array) -> Array: ...
+    def region(self, law: L, radius: Array | float) -> Region: ...
+    def contributions(self, law: L, y: Array) -> Array:
+        """What each sensor adds to the score (..., N); 0 where missing."""
+        ...
 
 
 @runtime_checkable
@@ -135,17 +149,23 @@ class Calibration(Protocol[State]):
         """Radii (T,), each emitted before its score is seen, and the state after the last score."""
         ...
 
+    def infinite_share(self, state: State) -> float:
+        """Share of the steps so far whose radius was infinite or had to be limited."""
+        ...
+
 
 @runtime_checkable
 class Filter(Protocol[State]):
-    """A frozen state-space filter. The law of Y_t depends on Y_1 .. Y_{t-1} only."""
+    """A frozen state-space filter, a dataclass. The law of Y_t depends on Y_1 .. Y_{t-1} only."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def fit(self, panel: Panel) -> Self:
         """A fitted copy."""
         ...
 
     def start(self) -> State: ...
-    def law(self, state: State) -> Any:
+    def law(self, state: State) -> Forecast:
         """Law of the next reading."""
         ...
 
@@ -153,8 +173,39 @@ class Filter(Protocol[State]):
         """State after one reading (N,), NaN = missing."""
         ...
 
-    def run(self, values: Array, state: State) -> tuple[Any, State]:
+    def run(self, values: Array, state: State) -> tuple[Forecast, State]:
         """Laws of all rows of values (T, N) and the state after the last: the fast path of `law`, `step`."""
+        ...
+
+
+@runtime_checkable
+class MeanModel(Protocol):
+    """One-step means of a network from the `lags` readings before each row (`jointset.backbones`)."""
+
+    @property
+    def mean(self) -> Array | None:
+        """Training mean (N,), None before `fit`."""
+        ...
+
+    @property
+    def lags(self) -> int: ...
+    @property
+    def fitted(self) -> bool: ...
+    def fit(self, panel: Panel) -> Self: ...
+    def start(self) -> Array:
+        """History (lags, N) before the first row."""
+        ...
+
+    def fill(self, values: Array, history: Array | None = None) -> Array:
+        """Complete rows (lags + T, N): the history, then the values with their gaps filled."""
+        ...
+
+    def predict(self, values: Array, history: Array | None = None) -> Array:
+        """Means (T, N) of the rows of values (T, N), each from the rows before it."""
+        ...
+
+    def next_mean(self, history: Array) -> Array:
+        """Mean (N,) of the reading after a history (lags, N)."""
         ...
 
 
@@ -167,6 +218,46 @@ class Pilot(NamedTuple):
     adjacency: Array | None
     cadence: int | None
     name: str
+
+
+class Shape(Protocol):
+    """How the residuals of a mean model spread (`jointset.residuals`): the law of row t from the residuals before t."""
+
+    def fit(self, pilot: Pilot) -> Shape:
+        """The shape fitted on the residuals of a pilot block."""
+        ...
+
+    def start(self) -> Any: ...
+    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[Any, Any]:
+        """Laws of all rows around their centres (T, N), and the state after the last."""
+        ...
+
+
+@runtime_checkable
+class SetRule(Protocol):
+    """A published method: from residuals of a mean to sets (`jointset.published.filter`)."""
+
+    @property
+    def alpha(self) -> float:
+        """Target miss rate."""
+        ...
+
+    @property
+    def needed(self) -> int:
+        """Fewest calibration residuals."""
+        ...
+
+    def start(self, residuals: Array) -> Any:
+        """State after the calibration residuals (m, N)."""
+        ...
+
+    def radii(self, state: Any, residuals: Array) -> tuple[tuple[Array, ...], Any]:
+        """Parameters of the next T + 1 sets and the state after T residuals."""
+        ...
+
+    def shape(self, state: Any, parameters: tuple[Array, ...], mean: Array) -> Any:
+        """The regions with these parameters around means (..., N)."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,17 @@ def aligned(panel: Panel, sensors: tuple[str, ...]) -> Panel:
     return panel if panel.sensors == sensors else panel.select(sensors)
 
 
+def require_sensors(given: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    """Refuse sensors that are not those of the model in its order."""
+    missing = [s for s in expected if s not in given]
+    extra = [s for s in given if s not in expected]
+    named = f"sensor {(missing or extra or [''])[0]!r} ({len(missing or extra)} in all)"
+    require(not missing, f"{named} is missing from the panel: the model was fitted on it")
+    require(not extra, f"{named} is unknown to the model: use panel.select(predictor.sensors)")
+    order = "the panel has the model's sensors in another order: use panel.select(predictor.sensors)"
+    require(given == expected, order)
+
+
 def reading_of(y: Any, sensors: tuple[str, ...]) -> Array:
     """One reading (N,) in the order of the sensors, NaN = missing.
 

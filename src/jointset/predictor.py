@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 import copy
-import itertools
-import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from jointset.abilities import Clocked, Restarting, Shaped, TellsOneFromOthers, message_start
+from jointset.calibrating import adapts, calibrate, gap_scale, watch_from
 from jointset.calibration import Split
 from jointset.calibration.fixed import Fixed
-from jointset.calibration.quantiles import score_quantile
-from jointset.calibration.shared_level import course, next_radii, one_score, rule_within, scores_needed, sharing
-from jointset.contracts import Array, Calibration, Filter, Score
+from jointset.calibration.shared_level import AnyRule, moved, next_radii, one_score, sharing
+from jointset.contracts import Array, Filter, Score
 from jointset.errors import InputError, require
-from jointset.folders import Stored, reading, refusing, save_folder
-from jointset.labels import panel_of, reading_of
-from jointset.laws import bare, concatenate
+from jointset.folders import Stored, reading
+from jointset.labels import panel_of, reading_of, require_sensors
 from jointset.outliers import scorable, warn_absurd
-from jointset.own_bands import own_quantiles, studentised
 from jointset.panel import Panel
-from jointset.partial import GapScale
+from jointset.passes import Progress, laws_of, run_together
 from jointset.regions import named
-from jointset.reuse import Reuse, reuse, shared_rows
+from jointset.reuse import Reuse
 from jointset.runs import Outcome as Outcome
 from jointset.runs import Run as Run
-from jointset.runs import columns_of
-from jointset.scores import Mahalanobis, MaxStudentised
+from jointset.scores import Mahalanobis
 from jointset.sensor_health import Usual, usual_of
-from jointset.soundness import require_next_set, require_units, require_usual, require_working
-from jointset.trust import Trust, Watch, start_watch
-
-BLOCK = 16_000_000  # numbers a block of covariances may hold when a filter emits a new one at every step
+from jointset.stored_models import restore_predictor, save_predictor
+from jointset.trust import Trust, Watch
 
 
 class JointPredictor:
@@ -64,9 +58,9 @@ class JointPredictor:
 
     def __init__(
         self,
-        filter: Any,
-        score: Any = None,
-        calibration: Any = None,
+        filter: Filter[Any],
+        score: Score[Any] | None = None,
+        calibration: AnyRule | None = None,
         *,
         warmup: int = 50,
         standardize: bool = True,
@@ -75,8 +69,8 @@ class JointPredictor:
             raise InputError(f"{filter!r} is a name, not a filter: use jointset.methods.predictor_for({filter!r})")
         require(warmup >= 1, f"warmup must be at least 1 (keep all scores), got {warmup}")
         self.filter = filter
-        self.score = Mahalanobis() if score is None else score
-        self.calibration: Any = Split() if calibration is None else calibration
+        self.score: Score[Any] = Mahalanobis() if score is None else score
+        self.calibration: AnyRule = Split() if calibration is None else calibration
         self.warmup = warmup
         self.standardize = standardize
         self.sensors: tuple[str, ...] = ()  # set by fit, with the next three
@@ -89,8 +83,8 @@ class JointPredictor:
         self.watch: Watch | None = None  # of the scores since calibration, for `trust`
         self.reuse: Reuse | None = None  # what it costs that the shape was fitted on the calibration rows
         self.last_time: int | None = None  # time stamp of the last row seen, where there are stamps
-        self._pending: tuple[Any, Any, float] | None = None  # see `_ahead`
-        self._shaped_on: Panel | None = None  # rows that a shape was fitted on
+        self._pending: tuple[Any, Array | float, float] | None = None  # see `_ahead`
+        self.shaped_on: Panel | None = None  # rows that a shape was fitted on
 
     @property
     def alpha(self) -> float:
@@ -109,9 +103,14 @@ class JointPredictor:
         return float(self.calibration.infinite_share(self.calibration_state))
 
     @property
+    def radius(self) -> float:
+        """Radius of the next set, as one number."""
+        return self._ahead()[2]
+
+    @property
     def note(self) -> str:
         """What is to be known of the calibration, in words; empty where there is nothing."""
-        return "" if self.reuse is None else self.reuse.note(self.alpha, self._adaptive)
+        return "" if self.reuse is None else self.reuse.note(self.alpha, adapts(self.calibration))
 
     # ------------------------------------------------------------------ fit and calibrate
 
@@ -131,114 +130,52 @@ class JointPredictor:
         if pilot is not None:
             pilot = panel_of(pilot, panel.sensors)
             require(
-                pilot.sensors == panel.sensors, f"{self._named}the pilot block has other sensors than the training one"
+                pilot.sensors == panel.sensors,
+                f"{message_start(self.filter)}the pilot block has other sensors than the training one",
             )
             options["pilot"] = pilot.with_values((pilot.values - shift) / scale)
         if not frozen:
             self.filter = self.filter.fit(panel.with_values((panel.values - shift) / scale), **options)
-        self.calibration = sharing(self.calibration, getattr(self.filter, "shares", None))
+        self.calibration = sharing(self.calibration, self._shares)
         self.sensors, self.shift, self.scale, self.usual = panel.sensors, shift, scale, usual_of(panel)
-        self._shaped_on = (panel if pilot is None else pilot) if hasattr(self.filter, "pieces") else None
+        self.shaped_on = (panel if pilot is None else pilot) if isinstance(self.filter, Shaped) else None
         self.filter_state = self.calibration_state = self.watch = self._pending = self.reuse = None
         return self
 
-    def calibrate(self, panel: Any, *, progress: Callable[[int], None] | None = None) -> JointPredictor:
+    def calibrate(self, panel: Any, *, progress: Progress | None = None) -> JointPredictor:
         """Score a panel from a fresh filter state and set the radius; the state is then carried on.
 
         `progress` is told how many rows were scored, block by block.
         """
-        panel = panel_of(panel, self.sensors)
-        values, times = self._values_of(panel), self._clocked(panel)
-        warn_absurd(panel, "calibration")
-        self.score = self.score.with_gaps(GapScale(1.0 - self.alpha))
-        scores, after, own = self._calibration_scores(values, times, progress)
-        self._require_enough(len(scores), f"(of {len(values)} rows, warm-up {self.warmup})")
-        self.calibration_scores = scores
-        self._scale_gaps()
-        if (
-            scores.ndim == 1 and np.isnan(values).any()
-        ):  # scores of rows with gaps stay at the radius, and move beside it
-            self.calibration_scores = self._calibration_scores(values, times)[0]
-        self.calibration_state = self.calibration.start(self.calibration_scores)
-        self.watch = self._start_watch()
-        self.filter_state, self._pending = after, None
-        if self.usual is not None:
-            self.usual = self.usual._replace(own=None if own is None else own_quantiles(own, self.alpha))
-        self._saw(panel)
-        self.reuse = self._reused(panel)
+        calibrate(self, self._panel(panel), progress)
         if self.note:
-            warnings.warn(f"{self._named}{self.note}", stacklevel=2)
+            warnings.warn(f"{message_start(self.filter)}{self.note}", stacklevel=2)
         return self
 
-    def _reused(self, panel: Panel) -> Reuse | None:
-        """What it costs, if anything, that these calibration rows gave the shape as well."""
-        if self._shaped_on is None:
-            return None
-        pieces = self.filter.pieces(boxes=isinstance(self.score, MaxStudentised))
-        rows = round(self.n_calibration * len(self._shaped_on) / len(panel))
-        return reuse(pieces, panel.n_sensors, rows, self.alpha, shared_rows(self._shaped_on, panel))
-
-    def _calibration_scores(
-        self, values: Array, times: Array | None, progress: Callable[[int], None] | None = None
-    ) -> tuple[Array, Any, Array | None]:
-        """Scores of the rows with a reading after the warm-up, from a fresh state, and the state after the last row.
-
-        The third is the studentised residuals of the same rows, sensor by sensor; None where the law has no variances.
-        """
-        if hasattr(self.filter, "calibrate"):  # its sets begin with these rows
-            return (*self.filter.calibrate((values - self.shift) / self.scale, self.warmup), None)
-        parts = []
-        for law, rows, after in self._laws(values, self.filter.start(), times):
-            parts.append((self.score.score(law, rows), studentised(law, rows), after))
-            if progress is not None:
-                progress(len(rows))
-        scores = np.concatenate([part for part, _, _ in parts])[self.warmup - 1 :]
-        missing = np.isnan(scores).any(axis=tuple(range(1, scores.ndim)))
-        own = [part for _, part, _ in parts if part is not None]
-        return scores[~missing], parts[-1][2], np.concatenate(own)[self.warmup - 1 :][~missing] if own else None
-
-    def _scale_gaps(self) -> None:
+    def scale_gaps(self) -> None:
         """Tell the score the coverage and the radius that rows with gaps are scaled to."""
-        scores = self.calibration_scores
-        radius = score_quantile(np.sort(scores), self.alpha) if scores.ndim == 1 else float("nan")
-        self.score = self.score.with_gaps(GapScale(1.0 - self.alpha, radius))
-
-    def _require_enough(self, found: int, of: str) -> None:
-        needed, shared = scores_needed(self.calibration)
-        require(
-            found >= needed,
-            f"{self._named}{found} calibration scores {of} are too few for alpha={self.alpha}{shared}: at least "
-            f"{needed} are needed; calibrate on more rows, or choose a larger alpha or a shorter warm-up",
-        )
+        self.score = self.score.with_gaps(gap_scale(self.calibration_scores, self.alpha))
 
     @property
-    def _named(self) -> str:
-        """The filter's name in front of a message, where it has one."""
-        name = getattr(self.filter, "name", "")
-        return f"{name}: " if name else ""
+    def _shares(self) -> tuple[float, ...] | None:
+        return self.filter.shares if isinstance(self.filter, Shaped) else None
 
     # ------------------------------------------------------------------ the clock
 
     @property
     def follows_clock(self) -> bool:
         """Whether the set depends on the time of the reading."""
-        return bool(getattr(self.filter, "follows_clock", False))
+        return isinstance(self.filter, Clocked) and self.filter.follows_clock
 
     def expect(self, when: int) -> None:
         """Say when the next reading will be (epoch seconds); without that it follows the last at the usual interval."""
-        if self.follows_clock:
+        if isinstance(self.filter, Clocked) and self.filter.follows_clock:
             self.filter_state, self._pending = self.filter.expect(self.filter_state, when), None
 
     def restart(self) -> None:
         """Let the mean start afresh with the next row, as at the start of a block; shape and radius go on."""
-        self.filter_state, self._pending = self.filter.restart(self.filter_state), None
-
-    def _clocked(self, panel: Panel) -> Array | None:
-        if not self.follows_clock:
-            return None
-        name = self._named.rstrip(": ") or "the filter"
-        require(panel.timestamps is not None, f"{name} needs time stamps: give readings with a time column")
-        return panel.timestamps
+        if isinstance(self.filter, Restarting):
+            self.filter_state, self._pending = self.filter.restart(self.filter_state), None
 
     # ------------------------------------------------------------------ one step at a time
 
@@ -258,15 +195,20 @@ class JointPredictor:
         score = float(one_score(self.calibration, self.calibration_state, scores[None])[0] if several else scores)
         inside = bool(np.all(scores <= radii))
         after = self.filter.step(self.filter_state, (y - self.shift) / self.scale)
-        self.calibration_state = self.calibration.update(self.calibration_state, scores if several else score)
+        self.calibration_state = moved(self.calibration, self.calibration_state, scores)
         self.filter_state, self._pending = after, None
         self.watch = self.watch and self.watch.update(score, inside)
         return Outcome(score, radius, inside, int(y.size - np.isnan(y).sum()))
 
     def trust(self) -> Trust:
         """What the calibration is worth, the coverage to expect, drift of the scores since; cheap at every step."""
-        found = self._watched().trust(self.infinite_share)
-        return found if self.reuse is None else self.reuse.corrected(found, self.alpha, self._adaptive)
+        self._require_calibrated()
+        if self.watch is None:
+            raise InputError(
+                f"{message_start(self.filter)}an older version saved no scores to judge by: calibrate the model again"
+            )
+        found = self.watch.trust(self.infinite_share)
+        return found if self.reuse is None else self.reuse.corrected(found, self.alpha, adapts(self.calibration))
 
     def contributions(self, y: Any) -> Array:
         """How much each sensor of a reading adds to its score under the next law (N,); 0 where missing."""
@@ -278,7 +220,7 @@ class JointPredictor:
         NaN where missing.
         """
         law, y = self._ahead()[0], self._reading(y)
-        return law.given_others(y) if hasattr(law, "given_others") else None
+        return law.given_others(y) if isinstance(law, TellsOneFromOthers) else None
 
     def own_bounds(self) -> tuple[Array, Array] | None:
         """Ends of the band of each sensor by itself (N,), at the same level; None where the method has none."""
@@ -288,7 +230,7 @@ class JointPredictor:
         reach = own * np.sqrt(law.variance)
         return law.mean - reach, law.mean + reach
 
-    def _ahead(self) -> tuple[Any, Any, float]:
+    def _ahead(self) -> tuple[Any, Array | float, float]:
         """Law of the next step in the units of the data, what cuts out its set, and its radius as one number."""
         self._require_calibrated()
         if self._pending is None:
@@ -299,7 +241,7 @@ class JointPredictor:
 
     # ------------------------------------------------------------------ whole panels
 
-    def run(self, panel: Any, *, regions: bool = True, progress: Callable[[int], None] | None = None) -> Run:
+    def run(self, panel: Any, *, regions: bool = True, progress: Progress | None = None) -> Run:
         """Predict and update through a whole panel: the same numbers as step by step, only faster.
 
         The predictor ends where the panel ends, as after that many updates; use `copy()` to keep the present one.
@@ -308,118 +250,53 @@ class JointPredictor:
         return self.run_with((), panel, regions=regions, progress=progress)[0][0]
 
     def run_with(
-        self,
-        others: Sequence[Self],
-        panel: Any,
-        *,
-        regions: bool = True,
-        progress: Callable[[int], None] | None = None,
+        self, others: Sequence[Self], panel: Any, *, regions: bool = True, progress: Progress | None = None
     ) -> list[tuple[Run, float]]:
         """Runs of this predictor and of others that differ from it in their rule only (see `rewrapped`).
 
         Laws and scores are made once for all. With every run come the seconds it would have taken alone.
         """
         self._require_calibrated()
-        panel = panel_of(panel, self.sensors)
-        values, together = self._values_of(panel), (self, *others)
-        pieces: list[list[dict[str, Array]]] = [[] for _ in together]
-        kept = []
-        clock, begin, own, spared = time.perf_counter, time.perf_counter(), [0.0] * len(together), 0.0
-        state, calibrated = self.filter_state, [one.calibration_state for one in together]
-        for law, rows, after in self._laws(values, state, self._clocked(panel)):
-            state = after
-            scores = np.atleast_1d(self.score.score(law, rows))
-            for i, one in enumerate(together):
-                start = clock()
-                found, calibrated[i] = course(one.calibration, calibrated[i], scores)
-                own[i] += clock() - start
-                pieces[i].append(columns_of(self.score.region(law, found.radii), law, scores, found))
-                spared += (clock() - start) * (i > 0)  # the law keeps its sizes: alone, each would pay as the first
-            kept.append(bare(law) if regions else None)
-            if progress is not None:
-                progress(len(rows))
-        shared = clock() - begin - spared - own[0]
-        runs = []
-        for one, parts, radius_state, seconds in zip(together, pieces, calibrated, own, strict=True):
-            one.filter_state, one.calibration_state, one._pending = state, radius_state, None
-            one._saw(panel)
-            columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-            radii = columns.pop("radii")
-            whole = named(self.score.region(concatenate(kept), radii), self.sensors) if regions else None
-            one.watch = one.watch and one.watch.run(columns["score"], columns["inside"])
-            share = one.infinite_share
-            run = Run(panel.sensors, panel.timestamps, values, infinite_share=share, regions=whole, **columns)
-            runs.append((run, shared + seconds))
-        return runs
+        panel = self._panel(panel)
+        laws = laws_of(self, panel, self.filter_state)
+        return run_together((self, *others), panel, laws, regions, progress)
 
-    def rewrapped(self, calibration: Any) -> Self:
+    def moved_to(self, filter_state: Any, calibration_state: Any, panel: Panel) -> None:
+        """Stand where a panel ends, in these states."""
+        self.filter_state, self.calibration_state, self._pending = filter_state, calibration_state, None
+        if panel.timestamps is not None and len(panel):
+            self.last_time = int(panel.timestamps[-1])
+
+    def rewrapped(self, calibration: AnyRule) -> Self:
         """An independent predictor with another rule, started from the same calibration scores."""
         self._require_calibrated()
-        own = isinstance(self.calibration, Fixed)
-        require(not own, f"{self._named}a row without a wrap has no scores for another one")
+        require(
+            not isinstance(self.calibration, Fixed),
+            f"{message_start(self.filter)}a row without a wrap has no scores for another one",
+        )
         other = copy.copy(self)
-        other.calibration, other._pending = sharing(calibration, getattr(self.filter, "shares", None)), None
+        other.calibration, other._pending = sharing(calibration, self._shares), None
         other.calibration_state = other.calibration.start(self.calibration_scores)
-        other.watch = other._start_watch()
+        other.start_watch()
         if other.usual is not None and calibration.alpha != self.alpha:
             other.usual = other.usual._replace(own=None)
         return other
 
-    def _laws(self, values: Array, state: Any, times: Array | None) -> Iterator[tuple[Any, Array, Any]]:
-        """Laws of consecutive blocks of rows in the units of the data, those rows, and the state after them."""
-        for block in self._blocks(values):
-            rows, clock = values[block], () if times is None else (times[block],)
-            laws, state = self.filter.run((rows - self.shift) / self.scale, state, *clock)
-            yield laws.rescale(self.shift, self.scale), rows, state
-
-    def _blocks(self, values: Array) -> list[slice]:
-        """Consecutive rows whose laws hold at most `BLOCK` numbers, N^2 a row unless the filter knows better."""
-        if not hasattr(self.filter, "law_sizes") or not len(values):
-            rows_at_once = getattr(self.filter, "rows_at_once", None)
-            size = max(1, BLOCK // values.shape[1] ** 2) if rows_at_once is None else rows_at_once(*values.shape)
-            return [slice(start, start + size) for start in range(0, max(len(values), 1), size)]
-        total, starts = np.cumsum(self.filter.law_sizes(values)), [0]
-        while starts[-1] < len(values):
-            held = total[starts[-1] - 1] if starts[-1] else 0
-            starts.append(max(starts[-1] + 1, int(np.searchsorted(total, held + BLOCK, side="right"))))
-        return [slice(start, stop) for start, stop in itertools.pairwise(starts)]
-
-    # ------------------------------------------------------------------ checks
-
-    def _start_watch(self) -> Watch:
-        scores, radius = self.calibration_scores, 1.0 - self.alpha
-        if isinstance(self.calibration, Fixed):
-            radius = self.calibration.value
-        elif scores.ndim == 1:
-            radius = score_quantile(np.sort(scores), self.alpha)
-        aim = 1.0 - self.alpha if self._adaptive else None
-        return start_watch(one_score(self.calibration, self.calibration_state, scores), radius, aim)
-
-    @property
-    def _adaptive(self) -> bool:
-        """Whether the rule moves its radius, towards the coverage asked for."""
-        return not isinstance(rule_within(self.calibration), Split | Fixed)
-
-    def _watched(self) -> Watch:
-        self._require_calibrated()
-        if self.watch is None:
-            raise InputError(f"{self._named}an older version saved no scores to judge by: calibrate the model again")
-        return self.watch
-
-    def _saw(self, panel: Panel) -> None:
-        if panel.timestamps is not None and len(panel):
-            self.last_time = int(panel.timestamps[-1])
+    def start_watch(self) -> None:
+        """Watch later scores beside those of calibration."""
+        self.watch = watch_from(self.calibration, self.calibration_state, self.calibration_scores)
 
     def repeats(self, panel: Panel) -> bool:
         """Whether a panel begins before the last row this predictor has seen: its coverage would flatter."""
         stamps = panel.timestamps
         return self.last_time is not None and stamps is not None and len(panel) > 0 and stamps[0] <= self.last_time
 
-    def _values_of(self, panel: Panel) -> Array:
+    def _panel(self, data: Any) -> Panel:
+        """What was given as a panel with the sensors of the model, fit to be scored."""
         require(bool(self.sensors), "the predictor is not fitted: call fit(panel) first")
-        if panel.sensors != self.sensors:
-            raise InputError(_sensor_mismatch(panel.sensors, self.sensors))
-        return scorable(panel).values
+        panel = panel_of(data, self.sensors)
+        require_sensors(panel.sensors, self.sensors)
+        return scorable(panel)
 
     def _reading(self, y: Any) -> Array:
         return reading_of(y, self.sensors)
@@ -435,9 +312,7 @@ class JointPredictor:
 
     def save(self, path: str | Path) -> None:
         """Write a model folder, or replace the model of one; whoever loads it meanwhile gets the old or the new."""
-        with refusing(path):
-            self._require_sound(require_next_set)
-        save_folder(path, {name: getattr(self, name) for name in STORED})
+        save_predictor(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> JointPredictor:
@@ -452,52 +327,4 @@ class JointPredictor:
             from jointset.published.older import from_older  # few have such a folder
 
             return from_older(stored)
-        parts = stored.parts(STORED, LATER)
-        predictor = cls(parts["filter"], warmup=parts["warmup"])
-        for name in STORED:
-            setattr(predictor, name, parts[name])
-        predictor._scale_gaps()  # older folders do not hold it
-        predictor._require_sound(require_working)
-        return predictor
-
-    def _require_sound(self, check: Callable[..., None]) -> None:
-        """Refuse parts that do not make a set; `check` says what the next one must be."""
-        if self.sensors:
-            require_units(self.sensors, self.shift, self.scale)
-            require_usual(self.sensors, self.usual)
-        if self.calibration_state is not None:
-            check(self, adapts=not isinstance(self.calibration, Fixed))
-            radius = self._ahead()[2]
-            require(not isinstance(self.calibration, Split) or radius >= 0, f"the radius is negative: {radius:g}")
-            same = self.watch is None or self.trust().n_calibration == self.n_calibration
-            require(same, "watch and calibration_scores differ in length")
-
-
-STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
-    "filter": Filter,
-    "score": Score,
-    "calibration": Calibration,
-    "warmup": int,
-    "standardize": bool,
-    "sensors": tuple[str, ...],
-    "shift": Array,
-    "scale": Array,
-    "filter_state": Any,
-    "calibration_state": Any,
-    "calibration_scores": Array,
-    "watch": Watch | None,
-    "last_time": int | None,
-    "usual": Usual | None,
-    "reuse": Reuse | None,
-}
-LATER = {"reuse": None, "usual": None}  # parts that older folders lack, and what stands for them
-
-
-def _sensor_mismatch(given: tuple[str, ...], expected: tuple[str, ...]) -> str:
-    missing = [s for s in expected if s not in given]
-    extra = [s for s in given if s not in expected]
-    if missing:
-        return f"sensor {missing[0]!r} ({len(missing)} in all) is missing from the panel: the model was fitted on it"
-    if extra:
-        return f"sensor {extra[0]!r} ({len(extra)} in all) is unknown to the model: use panel.select(predictor.sensors)"
-    return "the panel has the model's sensors in another order: use panel.select(predictor.sensors)"
+        return restore_predictor(cls, stored)

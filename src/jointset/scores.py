@@ -157,9 +157,9 @@ class ComponentScore:
         """Scores (..., K)."""
         return law.scores(y, self.gaps.level)
 
-    def region(self, law: ComponentLaw, radii: Array) -> ComponentRegion:
+    def region(self, law: ComponentLaw, radius: Array | float) -> ComponentRegion:
         """All readings whose component scores are within their radii (..., K)."""
-        return ComponentRegion(law, law.structure, np.asarray(radii, dtype=float), self.gaps.level)
+        return ComponentRegion(law, law.structure, np.asarray(radius, dtype=float), self.gaps.level)
 
     def contributions(self, law: ComponentLaw, y: Array) -> Array:
         """Squared studentised residual of each sensor (..., N), 0 where missing: a guide to which one is unusual."""

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jointset.calibration import Split
+from jointset.calibration.fixed import Fixed
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.panel_checks import sensor_names
 from jointset.sensor_health import Usual
+
+if TYPE_CHECKING:
+    from jointset.predictor import JointPredictor
 
 
 def require_units(sensors: tuple[str, ...], shift: Array, scale: Array) -> None:
@@ -35,7 +41,7 @@ def require_usual(sensors: tuple[str, ...], usual: Usual | None) -> None:
 
 
 @np.errstate(all="ignore")
-def require_next_set(predictor: Any, adapts: bool) -> None:
+def require_next_set(predictor: JointPredictor, adapts: bool) -> None:
     """Refuse a predictor whose next set is none: not finite at its centre, of no size, or without its own centre.
 
     Only a rule that adapts may announce the empty set.
@@ -49,9 +55,22 @@ def require_next_set(predictor: Any, adapts: bool) -> None:
 
 
 @np.errstate(all="ignore")
-def require_working(predictor: Any, adapts: bool) -> None:
+def require_working(predictor: JointPredictor, adapts: bool) -> None:
     """Refuse, with whatever error comes, a predictor that cannot take the centre of its next set for a reading."""
     require_next_set(predictor, adapts)
     trial = copy.copy(predictor)
     trial.update(np.array(predictor.predict().center))
     require_next_set(trial, adapts)
+
+
+def require_sound(predictor: JointPredictor, check: Callable[[JointPredictor, bool], None]) -> None:
+    """Refuse parts that do not make a set; `check` says what the next one must be."""
+    if predictor.sensors:
+        require_units(predictor.sensors, predictor.shift, predictor.scale)
+        require_usual(predictor.sensors, predictor.usual)
+    if predictor.calibration_state is not None:
+        check(predictor, not isinstance(predictor.calibration, Fixed))
+        radius = predictor.radius
+        require(not isinstance(predictor.calibration, Split) or radius >= 0, f"the radius is negative: {radius:g}")
+        same = predictor.watch is None or predictor.trust().n_calibration == predictor.n_calibration
+        require(same, "watch and calibration_scores differ in length")

@@ -154,7 +154,7 @@ def test_filters_without_a_known_state_map_are_refused():
         def start(self):
             return None
 
-    with pytest.raises(InputError, match="only the Kalman filter and GNF"):
+    with pytest.raises(InputError, match="no Jacobians for Other: its state map is not known"):
         theory.jacobian_rms_rate(Other(), np.zeros((2, 2)))
 
 

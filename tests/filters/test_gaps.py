@@ -170,7 +170,7 @@ def test_a_run_with_gaps_is_cut_where_its_laws_are_large(monkeypatch):
     values = with_gaps(data.values)
     predictor = JointPredictor(GraphLGSSM(), warmup=1).fit(data).calibrate(data)
     whole = predictor.copy().run(data.with_values(values))
-    monkeypatch.setattr("jointset.predictor.BLOCK", 10 * N**2)
+    monkeypatch.setattr("jointset.passes.BLOCK", 10 * N**2)
     blocks = []
     cut = predictor.copy().run(data.with_values(values), progress=blocks.append)
     assert sum(blocks) == T and max(blocks) > 3 and min(blocks) <= 3

@@ -7,17 +7,17 @@ the predicted mean of the linear filter, the hidden state of a learned one.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.abilities import SideBySide
 from jointset.bures import as_dense, distances_from
-from jointset.contracts import Array
+from jointset.contracts import Array, Filter
 from jointset.covariance import Covariance
 from jointset.errors import require
-from jointset.filters import GNF, cells
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
 
 
@@ -59,7 +59,7 @@ def hidden(state: Any) -> Array:
     return first
 
 
-def starts(filter: Any, pairs: int, scale: float, rng: np.random.Generator) -> list[Any]:
+def starts(filter: Filter[Any], pairs: int, scale: float, rng: np.random.Generator) -> list[Any]:
     """The zero state and `pairs` states drawn from N(0, scale^2 I) (paper: scale 1)."""
     require(pairs >= 1, f"at least one pair is needed, got {pairs}")
     state = filter.start()
@@ -75,23 +75,23 @@ def inputs(values: Array, steps: int) -> Array:
     return values
 
 
-def trajectories(filter: Any, states: Sequence[Any], values: Array) -> Iterator[AnyLaw]:
+def trajectories(filter: Filter[Any], states: Sequence[Any], values: Array) -> Iterator[AnyLaw]:
     """Laws (K, N) that K copies emit before each row of values (T, N), from K states: as `filter.run` for each."""
     values = np.asarray(values, dtype=float)
-    if isinstance(filter, GNF):
-        return _learned(filter, np.stack([state.hidden for state in states]), values)
+    if isinstance(filter, SideBySide):
+        return filter.trajectories(states, values)
     if np.isnan(values).any():
         return _stepped(filter, list(states), values)
     return _run(filter, states, values)
 
 
-def _run(filter: Any, states: Sequence[Any], values: Array) -> Iterator[AnyLaw]:
+def _run(filter: Filter[Any], states: Sequence[Any], values: Array) -> Iterator[AnyLaw]:
     runs = [filter.run(values, state)[0] for state in states]
     for t in range(len(values)):
         yield _together([laws[t] for laws in runs])
 
 
-def _stepped(filter: Any, states: list[Any], values: Array) -> Iterator[AnyLaw]:
+def _stepped(filter: Filter[Any], states: list[Any], values: Array) -> Iterator[AnyLaw]:
     for y in values:
         yield _together([filter.law(state) for state in states])
         states = [filter.step(state, y) for state in states]
@@ -109,43 +109,7 @@ def _together(laws: list[Any]) -> AnyLaw:
     return DenseLaw(mean, Covariance(np.stack([covariance.matrix for covariance in covariances])))
 
 
-def _learned(filter: GNF, h: Array, values: Array) -> Iterator[LowRankLaw]:
-    """All copies of a learned filter in one batch: h (K, N, width) node-wise, (K, 1, width) pooled."""
-    advance = _node_advance(filter) if filter.node else _pooled_advance(filter)
-    for y in values:
-        if filter.node:
-            law = LowRankLaw(*cells.node_heads(h, filter.weights))
-        else:
-            law = LowRankLaw(*cells.pooled_heads(h[:, 0], filter.weights, filter.sensors))
-        yield law
-        h = advance(h, np.where(np.isnan(y), law.mean, y) if np.isnan(y).any() else y)
-
-
-def _node_advance(filter: GNF) -> Callable[[Array, Array], Array]:
-    mix: Any = filter.shift  # as a matrix for products from the left, sparse where that pays
-    if mix is not None and np.count_nonzero(mix) <= 0.1 * mix.size:
-        from scipy.sparse import csr_array  # here, so that importing jointset stays fast
-
-        mix = csr_array(mix)
-
-    def spread(x: Array) -> Array:
-        if mix is None:
-            return x
-        nodes = np.moveaxis(x, 1, 0)
-        return np.moveaxis((mix @ nodes.reshape(len(nodes), -1)).reshape(nodes.shape), 0, 1)
-
-    return lambda h, y: cells.node_step(y[..., None], h, spread, filter.weights)
-
-
-def _pooled_advance(filter: GNF) -> Callable[[Array, Array], Array]:
-    def advance(h: Array, y: Array) -> Array:
-        gates = cells.pooled_gates(np.atleast_2d(y), filter.shift, filter.weights)
-        return cells.pooled_step(gates, h[:, 0], filter.weights.hidden_weight)[:, None]
-
-    return advance
-
-
-def coupled(filter: Any, states: Sequence[Any], values: Array, floor: float = 0.0, threads: int = 1) -> Array:
+def coupled(filter: Filter[Any], states: Sequence[Any], values: Array, floor: float = 0.0, threads: int = 1) -> Array:
     """Bures-Wasserstein distances (K, T) of copies 1 .. K to copy 0, before each row of values (T, N).
 
     Exact at every step. Once all copies are below `floor`, the rest of the steps is left at zero. Threads as in

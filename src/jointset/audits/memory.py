@@ -10,8 +10,8 @@ from jointset.audits import verdicts
 from jointset.audits.contraction import Decay
 from jointset.audits.records import Record, curve, listed
 from jointset.audits.subject import Subject
-from jointset.contracts import Array
-from jointset.filters import GNF, GraphLGSSM
+from jointset.contracts import Array, Filter
+from jointset.filters import GraphLGSSM
 
 HORIZON = 50  # steps of rho_tr, rho_M0 and of the Jacobian product, as in the paper
 SMALL = 0.01  # share of the first effect below which it counts as forgotten
@@ -57,7 +57,7 @@ def _pairs(subject: Subject, name: str, decay: Decay, distances: Array, what: st
     The linear filter decays at one rate in the end, which the later half of the window shows (sigma_1). A learned one
     decays at a rate that changes with the readings: the mean over the pairs and the whole window, as in the paper.
     """
-    late = decay.late.rate if isinstance(subject.filter, GraphLGSSM) else float("nan")
+    late = decay.late.rate if subject.is_linear else float("nan")
     value = late if np.isfinite(late) else decay.rate
     pairs, steps = distances.shape
     apart = int(np.sum(distances[:, -1] > SMALL * distances[:, 0]))
@@ -222,7 +222,7 @@ def m_sweep(subject: Subject) -> Record:
 def theory(subject: Subject) -> Record:
     """Closed forms of the linear filter; Jacobian-product rate of a learned one."""
     filter_ = subject.state_space
-    return _linear(subject, filter_) if isinstance(filter_, GraphLGSSM) else _learned(subject, filter_)
+    return _linear(subject, subject.linear) if subject.is_linear else _learned(subject, filter_)
 
 
 def _linear(subject: Subject, filter_: GraphLGSSM) -> Record:
@@ -256,7 +256,7 @@ def _linear(subject: Subject, filter_: GraphLGSSM) -> Record:
     }
 
 
-def _learned(subject: Subject, filter_: GNF) -> Record:
+def _learned(subject: Subject, filter_: Filter[Any]) -> Record:
     from jointset.audits.theory import jacobian_rms_rate
 
     rates = jacobian_rms_rate(filter_, subject.coupled_values[:HORIZON], seed=subject.seed)

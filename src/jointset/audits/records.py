@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from jointset.abilities import LowRank
 from jointset.audits import verdicts
 from jointset.audits.subject import Skip, Subject
 from jointset.contracts import Array
-from jointset.filters import GNF, GraphLGSSM
-from jointset.filters.cells import FLOOR
 
 Record = dict[str, Any]
 PERCENTS = (1, 5, 50, 95, 99)
@@ -62,13 +61,7 @@ def spectrum(subject: Subject) -> Record:
     """Eigenvalues of the emitted covariances and the margin above the floor."""
     from jointset.audits.spectrum import covariance_spectrum
 
-    filter_ = subject.filter
-    floor = float("nan")
-    if isinstance(filter_, GNF):
-        floor = FLOOR
-    elif isinstance(filter_, GraphLGSSM):
-        floor = filter_.sigma_r**2  # P^- + R is never below R
-    found = covariance_spectrum(subject.emitted.sample, floor)
+    found = covariance_spectrum(subject.emitted.sample, subject.variance_floor)
     condition = percentiles(found.condition)
     return {
         "value": condition["p50"],
@@ -192,7 +185,7 @@ def rank(subject: Subject) -> Record:
     from jointset.audits.sweeps import rank_sweep
 
     cell = subject.fitted_on
-    if not isinstance(subject.filter, GNF):
+    if not isinstance(subject.filter, LowRank):
         raise Skip("only learned filters have a rank")
 
     def trained(r: int) -> None:

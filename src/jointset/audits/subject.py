@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jointset.abilities import Differentiable, Linear, Named, OwnSetting
 from jointset.calibration.quantiles import score_quantile
-from jointset.contracts import Array
+from jointset.contracts import Array, Filter
 from jointset.errors import InputError, require
-from jointset.filters import GNF, GraphLGSSM
+from jointset.filters import GraphLGSSM
 from jointset.panel import Panel
-from jointset.published.filter import PublishedFilter
+from jointset.predictor import JointPredictor
 from jointset.runs import Run
 from jointset.scores import Mahalanobis, RootMahalanobis
 
@@ -53,7 +54,7 @@ class Subject:
     cell, method, training: where the predictor was fitted, for audits that fit again.
     """
 
-    predictor: Any
+    predictor: JointPredictor
     panel: Panel = field(repr=False)
     start: Any = field(repr=False)
     calibrating: int = 0
@@ -64,20 +65,25 @@ class Subject:
     progress: Callable[[str], None] | None = None
 
     @property
-    def filter(self) -> Any:
+    def filter(self) -> Filter[Any]:
         """The frozen filter, refused where there is none."""
         found = self.predictor.filter
-        if isinstance(found, PublishedFilter):
+        if isinstance(found, OwnSetting):
             raise Skip("the method is no filter with a predictive law")
         return found
 
     @property
-    def state_space(self) -> Any:
+    def state_space(self) -> Filter[Any]:
         """The frozen filter, refused where it has no state to perturb."""
-        if not isinstance(self.filter, GraphLGSSM | GNF):
-            name = getattr(self.filter, "name", type(self.filter).__name__)
+        if not (self.is_linear or isinstance(self.filter, Differentiable)):
+            name = self.filter.name if isinstance(self.filter, Named) else type(self.filter).__name__
             raise Skip(f"needs a filter with a hidden state; {name} has none")
         return self.filter
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the filter is the linear one."""
+        return isinstance(self.filter, Linear)
 
     @property
     def linear(self) -> GraphLGSSM:
@@ -85,6 +91,13 @@ class Subject:
         if not isinstance(self.filter, GraphLGSSM):
             raise Skip("holds for the linear Kalman filter only")
         return self.filter
+
+    @property
+    def variance_floor(self) -> float:
+        """What no eigenvalue of an emitted covariance is below; NaN where that is not known."""
+        if isinstance(self.filter, Linear):
+            return float(self.filter.sigma_r**2)  # P^- + R is never below R
+        return float(self.filter.variance_floor) if isinstance(self.filter, Differentiable) else float("nan")
 
     @property
     def fitted_on(self) -> Cell:
@@ -129,7 +142,7 @@ class Subject:
     @property
     def scores(self) -> Array:
         """Calibration scores in time order, one a step."""
-        scores = np.asarray(getattr(self.predictor, "calibration_scores", np.empty(0)))
+        scores = self.predictor.calibration_scores
         if scores.ndim != 1:
             raise Skip("needs one score a step; this set has several radii")
         if not len(scores):
@@ -207,16 +220,16 @@ class Subject:
             yield law
 
 
-def subject_of_cell(predictor: Any, cell: Cell, method: str, **options: Any) -> Subject:
+def subject_of_cell(predictor: JointPredictor, cell: Cell, method: str, **options: Any) -> Subject:
     """A predictor fitted on a cell, audited on its calibration and test block."""
     calibration, test = cell.blocks["calibration"], cell.blocks["test"]
     panel = cell.panel[calibration.start : test.stop]
     steps = calibration.stop - calibration.start
-    start = None if isinstance(predictor.filter, PublishedFilter) else predictor.filter.start()
+    start = None if isinstance(predictor.filter, OwnSetting) else predictor.filter.start()
     return _checked(Subject(predictor, panel, start, steps, cell, method, **options))
 
 
-def subject_of_model(predictor: Any, panel: Panel, **options: Any) -> Subject:
+def subject_of_model(predictor: JointPredictor, panel: Panel, **options: Any) -> Subject:
     """A calibrated predictor audited on later readings."""
     calibrated = predictor.calibration_state is not None
     require(calibrated, "the predictor is not calibrated: call calibrate(panel) first")

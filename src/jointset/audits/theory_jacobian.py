@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.abilities import Differentiable, Linear
 from jointset.contracts import Array
-from jointset.errors import InputError, require
-from jointset.filters import GNF, GraphLGSSM, cells
+from jointset.errors import require
 
 FULL = 1024  # states up to this size are differentiated in all directions, larger ones in random ones
 DIRECTIONS = 64
@@ -47,6 +47,7 @@ def jacobian_rms_rate(
     of the difference of initial states, default a multiple of I. `directions` random ones drawn from it estimate the
     trace, 64 unless given where d > 1024; otherwise it is exact. For the linear filter it equals `rho_m0`.
 
+    >>> from jointset import GraphLGSSM
     >>> filter_ = GraphLGSSM(rho=0.8, adjacency=np.ones((3, 3)) - np.eye(3))
     >>> float(np.round(jacobian_rms_rate(filter_, np.zeros((2, 3)), second_moment=np.ones((3, 3)))[1], 5))
     0.33756
@@ -69,6 +70,7 @@ def jacobian_rms_rate(
 def jacobians(filter: Any, values: Array, state: Any = None) -> Array:
     """Jacobians J_t (T, d, d) of the state map along readings (T, N), for states of at most 256 numbers.
 
+    >>> from jointset import GraphLGSSM
     >>> filter_ = GraphLGSSM(adjacency=np.zeros((2, 2)))
     >>> bool(np.allclose(jacobians(filter_, np.zeros((1, 2)))[0], filter_.closed_loop))
     True
@@ -87,6 +89,7 @@ def jacobian_constants(filter: Any, values: Array, state: Any, other: Any) -> Ja
 
     The Jacobian is compared with J_t, that along `state`, at four places of the segment to the trajectory of `other`.
 
+    >>> from jointset import GraphLGSSM
     >>> filter_ = GraphLGSSM(adjacency=np.zeros((2, 2)))
     >>> far = filter_.start()._replace(mean=np.ones(2))
     >>> jacobian_constants(filter_, np.zeros((5, 2)), filter_.start(), far)
@@ -171,37 +174,17 @@ def _root(second_moment: Array | None, size: int, directions: int | None, seed: 
 
 def _state_map(filter: Any, state: Any) -> tuple[StateMap, Any]:
     """The state map on flat tensors, (h, y) -> h, and the first state."""
+    state = filter.start() if state is None else state
+    if isinstance(filter, Differentiable):
+        return filter.state_map(state)
+    require(isinstance(filter, Linear), f"no Jacobians for {type(filter).__name__}: its state map is not known")
+    require(state.at_rest, "the linear filter must be at rest: start from a state without a gap")
     import torch
 
-    def tensor(x: Any) -> Any:
-        return torch.from_numpy(np.array(x, dtype=float))
+    A, B = (torch.from_numpy(np.array(part, dtype=float)) for part in (filter.closed_loop, filter.input_gain))
 
-    state = filter.start() if state is None else state
-    if isinstance(filter, GraphLGSSM):
-        require(state.at_rest, "the linear filter must be at rest: start from a state without a gap")
-        A, B = tensor(filter.closed_loop), tensor(filter.input_gain)
+    def linear(h: Any, y: Array) -> Any:
+        require(not np.isnan(y).any(), "the linear filter leaves its rest at a missing reading: choose other rows")
+        return A @ h + B @ torch.from_numpy(np.array(y, dtype=float))
 
-        def linear(h: Any, y: Array) -> Any:
-            require(not np.isnan(y).any(), "the linear filter leaves its rest at a missing reading: choose other rows")
-            return A @ h + B @ tensor(y)
-
-        return linear, tensor(state.mean)
-    if isinstance(filter, GNF):
-        weights = type(filter.weights)(*(tensor(part) for part in filter.weights))
-        shift = None if filter.shift is None else tensor(filter.shift)
-        shape = state.hidden.shape
-
-        def learned(h: Any, y: Array) -> Any:
-            hidden, seen, reading = h.reshape(shape), torch.as_tensor(~np.isnan(y)), tensor(np.nan_to_num(y))
-            if filter.node:
-                if not seen.all():
-                    reading = torch.where(seen, reading, cells.node_heads(hidden, weights)[0])
-                spread = (lambda x: x) if shift is None else (lambda x: shift @ x)
-                return cells.node_step(reading[:, None], hidden, spread, weights).reshape(-1)
-            if not seen.all():
-                reading = torch.where(seen, reading, cells.pooled_heads(hidden, weights, filter.sensors)[0][0])
-            gates = cells.pooled_gates(reading[None], shift, weights)
-            return cells.pooled_step(gates, hidden, weights.hidden_weight).reshape(-1)
-
-        return learned, tensor(state.hidden).reshape(-1)
-    raise InputError(f"no Jacobians for {type(filter).__name__}: only the Kalman filter and GNF have a known state map")
+    return linear, torch.from_numpy(np.array(state.mean, dtype=float))

@@ -29,7 +29,7 @@ from jointset.calibration.pool import ScorePool, slide, start_pool
 from jointset.calibration.quantiles import GUARD, minimum_scores
 from jointset.calibration.sequence import share
 from jointset.calibration.split import Split
-from jointset.contracts import Array
+from jointset.contracts import Array, Calibration
 from jointset.errors import require
 from jointset.storage import storable
 
@@ -65,7 +65,7 @@ class SharedLevel:
     `infinite_share` counts the steps at which a radius was at or past the largest score of its pool.
     """
 
-    rule: Any = field(default_factory=Split)
+    rule: Calibration[Any] = field(default_factory=Split)
     shares: tuple[float, ...] = (1.0,)
     lookback: int = 0
 
@@ -191,7 +191,10 @@ def _beyond(largest: float, score: Array | float) -> Array:
         return np.where(np.asarray(score) > largest, score / np.float64(largest), 1.0)
 
 
-def course(rule: Any, state: Any, scores: Array) -> tuple[Course, Any]:
+AnyRule = Calibration[Any] | SharedLevel
+
+
+def course(rule: AnyRule, state: Any, scores: Array) -> tuple[Course, Any]:
     """The course of any rule through scores (T,) or (T, K), and its state after the last."""
     if isinstance(rule, SharedLevel):
         return rule.run(state, scores)
@@ -199,28 +202,33 @@ def course(rule: Any, state: Any, scores: Array) -> tuple[Course, Any]:
     return Course(radii, scores, radii), state
 
 
-def next_radii(rule: Any, state: Any) -> Any:
+def moved(rule: AnyRule, state: Any, scores: Array) -> Any:
+    """The state of any rule after the score of one step, or its scores (K,)."""
+    return rule.update(state, scores) if isinstance(rule, SharedLevel) else rule.update(state, float(scores))
+
+
+def next_radii(rule: AnyRule, state: Any) -> Array | float:
     """What cuts out the next set: one radius, or (K,)."""
     return rule.radii(state) if isinstance(rule, SharedLevel) else float(rule.radius(state))
 
 
-def one_score(rule: Any, state: Any, scores: Array) -> Array:
+def one_score(rule: AnyRule, state: Any, scores: Array) -> Array:
     """Scores of steps as one number each (T,)."""
     return rule.score(state, scores) if isinstance(rule, SharedLevel) else scores
 
 
-def sharing(rule: Any, shares: tuple[float, ...] | None) -> Any:
+def sharing(rule: AnyRule, shares: tuple[float, ...] | None) -> AnyRule:
     """The rule, told how its radii share the miss rate where it has several."""
     return replace(rule, shares=shares) if isinstance(rule, SharedLevel) and shares is not None else rule
 
 
-def scores_needed(rule: Any) -> tuple[int, str]:
+def scores_needed(rule: AnyRule) -> tuple[int, str]:
     """Fewest calibration scores for finite radii, and what the miss rate is shared by."""
     if isinstance(rule, SharedLevel):
         return rule.needed, f" shared by {len(rule.shares)} components"
     return minimum_scores(rule.alpha), ""
 
 
-def rule_within(rule: Any) -> Any:
+def rule_within(rule: AnyRule) -> Calibration[Any]:
     """The rule that moves the level, where several radii share it; else the rule itself."""
     return rule.rule if isinstance(rule, SharedLevel) else rule

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jointset.abilities import SeveralSeeds
 from jointset.catalogue import FILTERS, LEARNED, PUBLISHED, ROWS, TABLE
 from jointset.errors import require, suggest
 from jointset.methods import Name, filter_row, parse, published_row, row, row_rule
@@ -192,9 +193,12 @@ def fitted_filters(
 ) -> list[Any]:
     """Filters fitted on the rows of a cell that its protocol names, one for each seed, trained in one program."""
     filter_ = filter_row(Name(method, None, None), protocol=cell.protocol, training=training).filter
-    if method in LEARNED:
-        return filter_.fit_seeds(_fitting_block(cell), list(seeds), progress=progress)
-    return [filter_.fit(_fitting_block(cell))] * len(seeds)
+    rows = _fitting_block(cell)
+    if method not in LEARNED:
+        return [filter_.fit(rows)] * len(seeds)
+    if isinstance(filter_, SeveralSeeds):
+        return list(filter_.fit_seeds(rows, list(seeds), progress=progress))
+    return [replace(filter_, seed=seed).fit(rows) for seed in seeds]
 
 
 def _fitting_block(cell: Cell) -> Any:

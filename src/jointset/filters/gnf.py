@@ -8,7 +8,7 @@ Training needs torch; a fitted filter runs on NumPy alone.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -220,3 +220,22 @@ class GNF:
         if self.node:
             return LowRankLaw(*cells.node_heads(hidden, self.weights))
         return LowRankLaw(*cells.pooled_heads(hidden[:, 0], self.weights, self.sensors))
+
+    # ------------------------------------------------------------------ what audits ask
+
+    @property
+    def variance_floor(self) -> float:
+        """The least that the diagonal of the covariance is made of."""
+        return cells.FLOOR
+
+    def trajectories(self, states: Sequence[GNFState], values: Array) -> Iterator[LowRankLaw]:
+        """Laws (K, N) that K copies emit before each row of values (T, N), from K states."""
+        from jointset.filters.gnf_copies import side_by_side
+
+        return side_by_side(self, np.stack([state.hidden for state in states]), values)
+
+    def state_map(self, state: GNFState) -> tuple[Callable[[Any, Array], Any], Any]:
+        """The hidden state after a reading, (h, y) -> h on flat tensors, and the one of `state`."""
+        from jointset.filters.gnf_copies import state_map
+
+        return state_map(self, state)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.abilities import Clocked, Shaped
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.laws import concatenate
@@ -83,7 +84,7 @@ class PooledFilter:
     def _fitted(self, panel: Panel) -> PooledFilter:
         members = tuple(member.fit(panel) for member in self.members)
         for member in members:
-            several = getattr(member, "shares", None) is not None
+            several = isinstance(member, Shaped) and member.shares is not None
             require(
                 not several, f"a set of {getattr(member, 'name', type(member).__name__)} has several radii: no pool"
             )
@@ -113,7 +114,7 @@ class PooledFilter:
         """Laws of every member and readings, of as many rows after the warm-up as fit into memory, evenly spread."""
         rows, n = panel.values.shape
         kept = np.arange(WARMUP, rows, max(1, -(-(rows - WARMUP) * n**2 // BLOCK)))
-        state, size = PooledState(tuple(member.start() for member in self.members)), self.rows_at_once(rows, n)
+        state, size = PooledState(tuple(member.start() for member in self.members)), max(1, BLOCK // n**2)
         found: list[list[Any]] = [[] for _ in self.members]
         for first in range(0, rows, size):
             block = slice(first, first + size)
@@ -139,9 +140,9 @@ class PooledFilter:
         pairs = zip(self.members, state.members, strict=True)
         return PooledState(tuple(m.expect(s, when) if _clocked(m) else s for m, s in pairs))
 
-    def rows_at_once(self, rows: int, n: int) -> int:
-        """How many of so many rows of n sensors are run at a time."""
-        return max(1, BLOCK // n**2)
+    def law_sizes(self, values: Array) -> Array:
+        """Numbers (T,) that the law of a row holds: a matrix of every member."""
+        return np.full(len(values), len(self.members) * values.shape[1] ** 2)
 
     def law(self, state: PooledState) -> Any:
         """Law of the next reading."""
@@ -173,7 +174,7 @@ class PooledFilter:
 
 
 def _clocked(filter_: Any) -> bool:
-    return bool(getattr(filter_, "follows_clock", False))
+    return isinstance(filter_, Clocked) and filter_.follows_clock
 
 
 def _cut(times: Array | None, block: slice) -> Array | None:

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.contracts import Array, Pieces, Pilot
+from jointset.abilities import ShapeOfTheHour
+from jointset.contracts import Array, Forecast, MeanModel, Pieces, Pilot
 from jointset.errors import InputError, require
 from jointset.panel import Panel
 from jointset.storage import storable
 
-ROWS_AT_ONCE = 4096
-MATRICES = 16_000_000  # numbers that a covariance a step may hold
+NUMBERS = 16_000_000 / 4096  # that the law of a row holds, at most, where covariances change by updates
 
 
 @storable
@@ -29,7 +29,7 @@ class ResidualState(NamedTuple):
     shape: Any
 
 
-def gpvar() -> Any:
+def gpvar() -> MeanModel:
     """The default mean: the graph polynomial autoregression."""
     from jointset.backbones.gpvar import GPVAR
 
@@ -59,7 +59,7 @@ class ResidualFilter:
         Set by `fit`: mean pilot residual (N,), zero unless centred.
     """
 
-    backbone: Any = field(default_factory=gpvar)
+    backbone: MeanModel = field(default_factory=gpvar)
     shape: Any = None
     centred: bool = False
     cold: bool = False
@@ -124,32 +124,32 @@ class ResidualFilter:
     @property
     def follows_clock(self) -> bool:
         """Whether the law depends on the time of the reading."""
-        return hasattr(self.shape, "at")
+        return isinstance(self.shape, ShapeOfTheHour)
 
     def expect(self, state: ResidualState, when: int) -> ResidualState:
         """The state when the next reading is known to come at this time (epoch seconds)."""
         return state._replace(shape=self.shape.at(state.shape, when))
 
-    def rows_at_once(self, rows: int, n: int) -> int:
-        """How many of so many rows of n sensors are run at a time: all where the law has components."""
-        if self.shares is not None:
-            return max(rows, 1)
-        matrices = max(1, MATRICES // n**2)
-        return matrices if getattr(self.shape, "dense", False) else max(matrices, ROWS_AT_ONCE)
+    def law_sizes(self, values: Array) -> Array:
+        """Numbers (T,) that a law a row holds: N x N where the shape forms a matrix a step, else fewer."""
+        n = values.shape[1]
+        if self.shares is not None:  # the law is that of all rows
+            return np.zeros(len(values))
+        return np.full(len(values), float(n**2) if getattr(self.shape, "dense", False) else min(float(n**2), NUMBERS))
 
-    def law(self, state: ResidualState) -> Any:
+    def law(self, state: ResidualState) -> Forecast:
         """Law of the next reading."""
-        return self._rows(np.full((1, len(self.backbone.mean)), np.nan), state, None)[0][0]
+        return self._rows(np.full((1, len(np.asarray(self.backbone.mean))), np.nan), state, None)[0][0]
 
     def step(self, state: ResidualState, y: Array) -> ResidualState:
         """State after one reading (N,), NaN = missing."""
         return self._rows(np.asarray(y, dtype=float)[None], state, None)[1]
 
-    def run(self, values: Array, state: ResidualState, times: Array | None = None) -> tuple[Any, ResidualState]:
+    def run(self, values: Array, state: ResidualState, times: Array | None = None) -> tuple[Forecast, ResidualState]:
         """Laws of all rows (T, N) and the state after the last one; `times` (T,) where the shape follows the clock."""
         return self._rows(np.asarray(values, dtype=float), state, times)
 
-    def _rows(self, values: Array, state: ResidualState, times: Array | None) -> tuple[Any, ResidualState]:
+    def _rows(self, values: Array, state: ResidualState, times: Array | None) -> tuple[Forecast, ResidualState]:
         centers = self._means(values, state) + self.offset
         law, shape = self.shape.run(values - centers, centers, times, state.shape)
         history = self.backbone.fill(values, state.history)[-self.backbone.lags :].copy()

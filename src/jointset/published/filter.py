@@ -23,13 +23,14 @@ Gaps: the backbone fills them with the last reading; calibration residuals are m
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jointset.calibration import minimum_scores
 from jointset.calibration.fixed import Fixed
-from jointset.contracts import Array
+from jointset.calibration.shared_level import AnyRule
+from jointset.contracts import Array, MeanModel, SetRule
 from jointset.errors import InputError, require
 from jointset.filters.residual import gpvar
 from jointset.panel import Panel
@@ -41,33 +42,6 @@ from jointset.storage import storable
 
 SHARE = 0.5  # of the calibration residuals that start the rule, where a wrap is calibrated on the others
 LEAST = 1e-3  # of a sensor's residual sd: an interval of no length cannot be scaled
-
-
-@runtime_checkable
-class Rule(Protocol):
-    """Residuals to sets; see the head of the module."""
-
-    @property
-    def alpha(self) -> float:
-        """Target miss rate."""
-        ...
-
-    @property
-    def needed(self) -> int:
-        """Fewest calibration residuals."""
-        ...
-
-    def start(self, residuals: Array) -> Any:
-        """State after the calibration residuals."""
-        ...
-
-    def radii(self, state: Any, residuals: Array) -> tuple[tuple[Array, ...], Any]:
-        """Parameters of the next T + 1 sets and the state after T residuals."""
-        ...
-
-    def shape(self, state: Any, parameters: tuple[Array, ...], mean: Array) -> Any:
-        """The regions around the means."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -159,9 +133,9 @@ class PublishedFilter:
     the rule works on (N,); models of older versions have one.
     """
 
-    rule: Any
+    rule: SetRule
     name: str
-    backbone: Any = field(default_factory=gpvar)
+    backbone: MeanModel = field(default_factory=gpvar)
     wrapped: bool = False
     cold: bool = False
     unit: Array | None = None
@@ -213,7 +187,7 @@ class PublishedFilter:
     def law(self, state: PublishedState) -> OwnSets:
         """The next set."""
         cold = self.cold and state.seen < self.backbone.lags
-        mean = self.backbone.mean if cold else self.backbone.next_mean(state.history)
+        mean = np.asarray(self.backbone.mean) if cold else self.backbone.next_mean(state.history)
         return OwnSets(mean, self._sets(state, tuple(part[0] for part in state.ahead), mean))
 
     def step(self, state: PublishedState, y: Array) -> PublishedState:
@@ -234,9 +208,9 @@ class PublishedFilter:
         """The state with an empty history: predictions start afresh, the sets go on."""
         return state._replace(history=self.backbone.start(), seen=0)
 
-    def rows_at_once(self, rows: int, n: int) -> int:
-        """All rows are run at a time."""
-        return max(rows, 1)
+    def law_sizes(self, values: Array) -> Array:
+        """Nothing to speak of: all rows are run at a time."""
+        return np.zeros(len(values))
 
     def _sets(self, state: PublishedState, parameters: tuple[Array, ...], mean: Array) -> Any:
         """The rule's sets, fit to be scaled where a wrap does that."""
@@ -255,11 +229,16 @@ class PublishedFilter:
 
 
 def published(
-    rule: Any, name: str, backbone: Any = None, *, wrap: Any = None, warmup: int = 50, standardize: bool = True
+    rule: SetRule,
+    name: str,
+    backbone: MeanModel | None = None,
+    *,
+    wrap: AnyRule | None = None,
+    warmup: int = 50,
+    standardize: bool = True,
 ) -> JointPredictor:
     """An unfitted predictor of a published rule; a wrap scales its sets."""
     require(warmup >= 1, f"{name}: warmup must be at least 1 (keep all scores), got {warmup}")
-    options = {} if backbone is None else {"backbone": backbone}
-    filter_ = PublishedFilter(rule, name, wrapped=wrap is not None, **options)
+    filter_ = PublishedFilter(rule, name, gpvar() if backbone is None else backbone, wrapped=wrap is not None)
     calibration = Fixed(rule.alpha) if wrap is None else wrap
     return JointPredictor(filter_, OwnScore(wrap is not None), calibration, warmup=warmup, standardize=standardize)

@@ -71,7 +71,7 @@ def from_older(stored: Stored) -> JointPredictor:
     predictor.calibration_state, predictor.calibration_scores = (), np.empty(0)
     if wrap is not None:
         state, predictor.calibration_state, predictor.calibration_scores, least = state
-        predictor.watch = predictor._start_watch()
+        predictor.start_watch()
     parameters, state = own.radii(state, np.empty((0, len(predictor.sensors))))
     ahead = tuple(np.array(part[-1:]) for part in parameters)
     predictor.filter_state = PublishedState(parts["history"], parts["seen"], state, ahead, least)

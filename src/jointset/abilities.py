@@ -1,0 +1,188 @@
+"""What some filters, shapes and laws do beyond their contract. One that does not is left alone, and need not know.
+
+`isinstance(filter, Clocked)` asks for the ability, never for the class: a filter of another package has it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from jointset.contracts import Array, Pieces
+
+if TYPE_CHECKING:
+    from jointset.laws import AnyLaw
+    from jointset.panel import Panel
+
+
+@runtime_checkable
+class Named(Protocol):
+    """A filter with a name for messages."""
+
+    @property
+    def name(self) -> str: ...
+
+
+def message_start(filter: object) -> str:
+    """The name of a filter in front of a message, where it has one."""
+    return f"{filter.name}: " if isinstance(filter, Named) and filter.name else ""
+
+
+@runtime_checkable
+class Clocked(Protocol):
+    """A filter whose law may depend on the time of the reading; its `run` takes the times where it does."""
+
+    @property
+    def follows_clock(self) -> bool: ...
+    def expect(self, state: Any, when: int) -> Any:
+        """The state when the next reading is known to come at this time (epoch seconds)."""
+        ...
+
+
+@runtime_checkable
+class Restarting(Protocol):
+    """A filter whose mean can start afresh while its covariance goes on."""
+
+    def restart(self, state: Any) -> Any:
+        """The state with an empty history."""
+        ...
+
+
+@runtime_checkable
+class Shaped(Protocol):
+    """A filter with a shape fitted on residuals, which may be those of the calibration rows."""
+
+    @property
+    def shares(self) -> tuple[float, ...] | None:
+        """How the miss rate is shared by several radii; None where a set has one."""
+        ...
+
+    def pieces(self, boxes: bool) -> Pieces | None:
+        """Directions of every covariance of the shape and its share of the miss rate; None where it moves."""
+        ...
+
+
+@runtime_checkable
+class Sized(Protocol):
+    """A filter that knows how much its laws hold; of others a row is taken to hold N x N numbers."""
+
+    def law_sizes(self, values: Array) -> Array:
+        """Numbers (T,) that the law of each row (T, N) holds, at most."""
+        ...
+
+
+@runtime_checkable
+class OwnSetting(Protocol):
+    """A filter that emits sets of its own, which begin with the calibration rows: it has no law to start from."""
+
+    def calibrate(self, values: Array, warmup: int) -> tuple[Array, Any]:
+        """Scores of calibration rows (T, N), and the state after the last; the first warmup - 1 are left out."""
+        ...
+
+
+@runtime_checkable
+class SeveralSeeds(Protocol):
+    """A filter or mean that trains for several seeds in one program."""
+
+    def fit_seeds(self, panel: Panel, seeds: Sequence[int], **options: Any) -> Sequence[Any]:
+        """Independent fitted copies, one a seed."""
+        ...
+
+
+@runtime_checkable
+class Linear(Protocol):
+    """A linear filter at rest: h -> closed_loop h + input_gain y, the hidden state being the first field of its state.
+
+    Where audits perturb a state they do it there.
+    """
+
+    @property
+    def sigma_r(self) -> float:
+        """Standard deviation of the observation noise: no emitted covariance is below its square."""
+        ...
+
+    @property
+    def closed_loop(self) -> Array: ...
+    @property
+    def input_gain(self) -> Array: ...
+
+
+@runtime_checkable
+class Differentiable(Protocol):
+    """A filter with a hidden state, the first field of its state, that moves by a map with derivatives."""
+
+    @property
+    def variance_floor(self) -> float:
+        """No eigenvalue of an emitted covariance is below it."""
+        ...
+
+    def state_map(self, state: Any) -> tuple[Callable[[Any, Array], Any], Any]:
+        """The hidden state after a reading, (h, y) -> h on flat tensors of torch, and the one of `state`."""
+        ...
+
+
+@runtime_checkable
+class SideBySide(Protocol):
+    """A filter that runs many copies of itself in one batch."""
+
+    def trajectories(self, states: Sequence[Any], values: Array) -> Iterator[AnyLaw]:
+        """Laws (K, N) that K copies emit before each row of values (T, N), from K states: as `run` for each."""
+        ...
+
+
+@runtime_checkable
+class LowRank(Protocol):
+    """A filter whose covariance is diagonal plus a matrix of chosen rank."""
+
+    @property
+    def rank(self) -> int: ...
+
+
+@runtime_checkable
+class ShapeOfTheHour(Protocol):
+    """A shape that depends on the time of the reading."""
+
+    def at(self, state: Any, time: int) -> Any:
+        """The state when the next reading is known to come at this time."""
+        ...
+
+
+@runtime_checkable
+class Components(Protocol):
+    """A shape that splits residuals into components with a score each, and so gives a set several radii."""
+
+    @property
+    def shares(self) -> tuple[float, ...]: ...
+    @property
+    def covariance(self) -> Array:
+        """Of the residuals (N, N), for what a missing sensor should have read."""
+        ...
+
+    def scores(self, e: Array) -> Array:
+        """Component scores (..., K) of residuals (..., N)."""
+        ...
+
+    def at_least(self, scores: Array) -> Array:
+        """Component scores (..., K), those below the least raised to it."""
+        ...
+
+    def quantiles(self, covariance: Array, level: float) -> Array:
+        """Quantiles of the scores (K,) that together cover `level` of normal residuals with this covariance."""
+        ...
+
+    def half_width(self, radii: Array) -> Array:
+        """Half-widths (..., N) at radii (..., K)."""
+        ...
+
+    def log_volume(self, radii: Array) -> Array:
+        """Log-volume (...) at radii (..., K)."""
+        ...
+
+
+@runtime_checkable
+class TellsOneFromOthers(Protocol):
+    """A law that says what each reading of a row should be given all others."""
+
+    def given_others(self, y: Array) -> tuple[Array, Array]:
+        """Mean and sd of each reading (..., N) given the others; NaN where missing."""
+        ...

@@ -1,0 +1,108 @@
+"""From calibration rows to scores, and from these to what a predictor starts with: gaps, radius, watch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jointset.abilities import OwnSetting, Shaped, message_start
+from jointset.calibration import Split
+from jointset.calibration.fixed import Fixed
+from jointset.calibration.quantiles import score_quantile
+from jointset.calibration.shared_level import AnyRule, one_score, rule_within, scores_needed
+from jointset.contracts import Array
+from jointset.errors import require
+from jointset.outliers import warn_absurd
+from jointset.own_bands import own_quantiles, studentised
+from jointset.panel import Panel
+from jointset.partial import GapScale
+from jointset.passes import Progress, laws_of
+from jointset.reuse import Reuse, reuse, shared_rows
+from jointset.scores import MaxStudentised
+from jointset.trust import Watch, start_watch
+
+if TYPE_CHECKING:
+    from jointset.predictor import JointPredictor
+
+
+def calibrate(predictor: JointPredictor, panel: Panel, progress: Progress | None) -> None:
+    """Take a predictor through its calibration rows, and start its rule, its watch and the bands of its sensors."""
+    warn_absurd(panel, "calibration")
+    rule, values = predictor.calibration, panel.values
+    predictor.score = predictor.score.with_gaps(GapScale(1.0 - predictor.alpha))
+    scores, after, own = calibration_scores(predictor, panel, progress)
+    of = f"(of {len(values)} rows, warm-up {predictor.warmup})"
+    require_enough(rule, len(scores), of, message_start(predictor.filter))
+    predictor.calibration_scores = scores
+    predictor.scale_gaps()
+    if scores.ndim == 1 and np.isnan(values).any():  # of rows with gaps they stay at the radius, and move beside it
+        predictor.calibration_scores = calibration_scores(predictor, panel)[0]
+    predictor.moved_to(after, rule.start(predictor.calibration_scores), panel)
+    predictor.start_watch()
+    if predictor.usual is not None:
+        quantiles = None if own is None else own_quantiles(own, predictor.alpha)
+        predictor.usual = predictor.usual._replace(own=quantiles)
+    predictor.reuse = _reused(predictor, panel)
+
+
+def calibration_scores(
+    predictor: JointPredictor, panel: Panel, progress: Progress | None = None
+) -> tuple[Array, Any, Array | None]:
+    """Scores from a fresh state of the rows with a reading after the warm-up, and the state after the last row.
+
+    The third is the studentised residuals of the same rows, sensor by sensor; None where the law has no variances.
+    """
+    filter_, warmup = predictor.filter, predictor.warmup
+    if isinstance(filter_, OwnSetting):  # its sets begin with these rows
+        return (*filter_.calibrate((panel.values - predictor.shift) / predictor.scale, warmup), None)
+    parts = []
+    for law, rows, after in laws_of(predictor, panel, filter_.start()):
+        parts.append((predictor.score.score(law, rows), studentised(law, rows), after))
+        if progress is not None:
+            progress(len(rows))
+    scores = np.concatenate([part for part, _, _ in parts])[warmup - 1 :]
+    missing = np.isnan(scores).any(axis=tuple(range(1, scores.ndim)))
+    own = [part for _, part, _ in parts if part is not None]
+    return scores[~missing], parts[-1][2], np.concatenate(own)[warmup - 1 :][~missing] if own else None
+
+
+def _reused(predictor: JointPredictor, panel: Panel) -> Reuse | None:
+    """What it costs, if anything, that these calibration rows gave the shape as well."""
+    filter_, shaped_on = predictor.filter, predictor.shaped_on
+    if shaped_on is None or not isinstance(filter_, Shaped):
+        return None
+    pieces = filter_.pieces(boxes=isinstance(predictor.score, MaxStudentised))
+    rows = round(predictor.n_calibration * len(shaped_on) / len(panel))
+    return reuse(pieces, panel.n_sensors, rows, predictor.alpha, shared_rows(shaped_on, panel))
+
+
+def require_enough(rule: AnyRule, found: int, of: str, who: str) -> None:
+    """Refuse fewer calibration scores than give a finite radius."""
+    needed, shared = scores_needed(rule)
+    require(
+        found >= needed,
+        f"{who}{found} calibration scores {of} are too few for alpha={rule.alpha}{shared}: at least "
+        f"{needed} are needed; calibrate on more rows, or choose a larger alpha or a shorter warm-up",
+    )
+
+
+def gap_scale(scores: Array, alpha: float) -> GapScale:
+    """The coverage and the radius that rows with gaps are scaled to."""
+    radius = score_quantile(np.sort(scores), alpha) if scores.ndim == 1 else float("nan")
+    return GapScale(1.0 - alpha, radius)
+
+
+def adapts(rule: AnyRule) -> bool:
+    """Whether the rule moves its radius, towards the coverage asked for."""
+    return not isinstance(rule_within(rule), Split | Fixed)
+
+
+def watch_from(rule: AnyRule, state: Any, scores: Array) -> Watch:
+    """What `trust` will compare later scores with: those of calibration (m,) or (m, K), and the rule's state."""
+    radius = 1.0 - rule.alpha
+    if isinstance(rule, Fixed):
+        radius = rule.value
+    elif scores.ndim == 1:
+        radius = score_quantile(np.sort(scores), rule.alpha)
+    return start_watch(one_score(rule, state, scores), radius, 1.0 - rule.alpha if adapts(rule) else None)

@@ -1,0 +1,53 @@
+"""A predictor as a model folder: what a folder holds, and what is refused before it is written and after it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jointset.contracts import Array, Calibration, Filter, Score
+from jointset.folders import Stored, refusing, save_folder
+from jointset.reuse import Reuse
+from jointset.sensor_health import Usual
+from jointset.soundness import require_next_set, require_sound, require_working
+from jointset.trust import Watch
+
+if TYPE_CHECKING:
+    from jointset.predictor import JointPredictor
+
+STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
+    "filter": Filter,
+    "score": Score,
+    "calibration": Calibration,
+    "warmup": int,
+    "standardize": bool,
+    "sensors": tuple[str, ...],
+    "shift": Array,
+    "scale": Array,
+    "filter_state": Any,
+    "calibration_state": Any,
+    "calibration_scores": Array,
+    "watch": Watch | None,
+    "last_time": int | None,
+    "usual": Usual | None,
+    "reuse": Reuse | None,
+}
+LATER = {"reuse": None, "usual": None}  # parts that older folders lack, and what stands for them
+
+
+def save_predictor(predictor: JointPredictor, path: str | Path) -> None:
+    """Write a model folder, or replace the model of one."""
+    with refusing(path):
+        require_sound(predictor, require_next_set)
+    save_folder(path, {name: getattr(predictor, name) for name in STORED})
+
+
+def restore_predictor(predictor_class: type[JointPredictor], stored: Stored) -> JointPredictor:
+    """The predictor in a model folder that was read."""
+    parts = stored.parts(STORED, LATER)
+    predictor = predictor_class(parts["filter"], warmup=parts["warmup"])
+    for name in STORED:
+        setattr(predictor, name, parts[name])
+    predictor.scale_gaps()  # older folders do not hold it
+    require_sound(predictor, require_working)
+    return predictor
