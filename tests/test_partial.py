@@ -51,8 +51,8 @@ def test_coverage_of_what_was_read_whatever_the_scale_of_the_law(score, missing,
     partial = with_gaps(rng, scale * law.sample(rng), missing)
     plain = np.mean(score.score(law, partial) <= radius)
     ranked = np.mean(score.with_gaps(GapScale(LEVEL, radius)).score(law, partial) <= radius)
-    assert LEVEL - 0.015 <= plain <= LEVEL + 0.06  # boxes count effective sensors, blocks each have their own scale
-    if isinstance(score, Mahalanobis):
+    assert LEVEL - 0.015 <= plain <= LEVEL + 0.06  # blocks each have their own scale
+    if not isinstance(score, BlockMaximum):
         assert plain == pytest.approx(LEVEL, abs=0.012)
         assert ranked == pytest.approx(plain, abs=1e-3)  # the same decision at the radius
 
@@ -79,6 +79,44 @@ def test_a_far_reading_is_far_whatever_is_missing(score, far):
     y[3] = far
     assert score(GapScale(0.9, 5.0)).score(law, y) > 100.0
     assert np.isfinite(score(GapScale(0.9, 5.0)).score(law, y))
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.8, 0.95])
+@pytest.mark.parametrize("n", [5, 20, 200])
+def test_boxes_of_correlated_sensors(n, correlation):
+    """Partial rows are covered as complete ones, and complete ones by a radius that came from partial ones."""
+    rng, steps, level = np.random.default_rng(n), 8000, 0.8
+    common = rng.standard_normal((2, steps, 1))
+    values = np.sqrt(1 - correlation) * rng.standard_normal((2, steps, n)) + np.sqrt(correlation) * common
+    law = DenseLaw(np.zeros((steps, n)), (1 - correlation) * np.eye(n) + correlation)
+    score = MaxStudentised(GapScale(level))
+    gappy = np.where(rng.random((steps, n)) < rng.choice([0.2, 0.5, 0.8], (steps, 1)), np.nan, values[0])
+    partial, complete = score.score(law, gappy), score.score(law, values[1])
+    partial = partial[~np.isnan(partial)]
+    assert np.mean(partial <= np.quantile(complete, level)) == pytest.approx(level, abs=0.02)
+    assert np.mean(complete <= np.quantile(partial, level)) == pytest.approx(level, abs=0.02)
+
+
+def structures(n):
+    """Correlations that are not all alike: chains, blocks, factors, one half alike."""
+    places, group = np.arange(n), np.arange(n) % 4
+    yield 0.9 ** np.abs(places[:, None] - places)
+    yield np.where(group[:, None] == group, 0.8, 0.1) + 0.2 * np.eye(n)
+    L = np.random.default_rng(0).standard_normal((n, 4))
+    yield L @ L.T + np.eye(n)
+    alike = places < n // 2
+    yield 0.9 * np.outer(alike, alike) + np.diag(1.0 - 0.9 * alike)
+
+
+@pytest.mark.parametrize("which", range(4), ids=["chain", "blocks", "factors", "half"])
+@pytest.mark.parametrize("read", [3, 15, 50])
+def test_boxes_of_other_correlations(which, read):
+    rng, n, steps = np.random.default_rng(read), 60, 6000
+    S = [*structures(n)][which]
+    law, score = DenseLaw(np.zeros((steps, n)), S), MaxStudentised(GapScale(LEVEL))
+    radius = np.quantile(score.score(law, law.sample(rng)), LEVEL)
+    partial = with_gaps(rng, law.sample(rng), n - read)
+    assert np.mean(score.score(law, partial) <= radius) == pytest.approx(LEVEL, abs=0.04)
 
 
 def test_effective_sensors_of_a_low_rank_law_are_those_of_the_dense_one():
