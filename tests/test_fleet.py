@@ -94,7 +94,7 @@ def test_columns_are_renamed_then_dropped_then_matched() -> None:
 
 
 def test_a_column_the_model_does_not_know_is_refused_with_the_flags_to_use() -> None:
-    with pytest.raises(InputError, match=r"unknown sensor 'aa': did you mean .*--ignore-unknown .*--rename FILE"):
+    with pytest.raises(InputError, match=r"unknown sensor 'aa': did you mean 'aaa'\? --ignore-unknown .*--rename FILE"):
         match_columns(["aa", "b"], ("aaa", "b"), Fleet(), print)
 
 
@@ -211,6 +211,31 @@ def test_dead_sensors_are_dropped_where_that_is_asked_for(here: Path) -> None:
     assert load_predictor("model").predict().radius == load_predictor("other").predict().radius
 
 
+def test_what_fit_left_out_is_ignored_in_every_later_command_with_one_note(here: Path) -> None:
+    spoilt = frame(NETWORK, s001=4.0, remark="fine")
+    spoilt[:700].to_csv("readings.csv")
+    spoilt[700:].to_csv("later.csv")
+    good("fit", "readings.csv", "--out", "model", "--method", "kalman", "--drop-dead", "--drop", "remark")
+    assert_same_scores(Path("model"), "later.csv", NETWORK[700:].drop(["s001"]))
+    rows = spoilt[700:].to_dict("records")
+    objects = "\n".join(map(json.dumps, rows))
+    long = "\n".join(f"{t},{name},{row[name]}" for t, row in enumerate(rows[:9]) for name in row)
+    for result in (
+        good("predict", "model", "later.csv"),
+        good("audit", "model", "later.csv", "--audits", "m_eff"),
+        good("stream", "model", input=Path("later.csv").read_text()),
+        good("stream", "model", input=objects),
+        good("stream", "model", input="time,sensor,value\n" + long),
+    ):
+        assert result.stderr.count("left out when the model was fitted, ignored: ") == 1
+        assert "'s001'" in result.stderr and "'remark'" in result.stderr
+        assert "error" not in result.stdout
+    spoilt.assign(extra=1.0)[700:].to_csv("later.csv")
+    assert "unknown sensor 'extra':" in refused("predict", "model", "later.csv")
+    objects = json.dumps(rows[0] | {"extra": 1.0})
+    assert "unknown sensor 'extra':" in good("stream", "model", input=objects).stdout
+
+
 def test_fit_renames_and_drops_in_readings_and_graph_alike(here: Path) -> None:
     frame(NETWORK[:700], remark="fine").rename(columns={"s000": "north"}).to_csv("readings.csv")
     Path("names.csv").write_text("north,zero\ns000,zero\n")
@@ -249,6 +274,16 @@ def test_file_cells_drop_and_rename_too(here: Path) -> None:
     assert any("constant or empty" in note and "'s001'" in note for note in found.notes)
     with pytest.raises(InputError, match=r"'s001'.*drop_dead=yes"):
         cell("file:readings.csv?drop=remark")
+
+
+def test_file_cells_ignore_edges_to_sensors_without_readings(here: Path) -> None:
+    write_panel(NETWORK.drop(["s003"]), "readings.csv")
+    write_edges(NETWORK, "edges.csv")
+    with pytest.raises(InputError, match=r"'s003' is not in the data: .* ignore_unknown=yes"):
+        cell("file:readings.csv?graph=edges.csv")
+    found = cell("file:readings.csv?graph=edges.csv&ignore_unknown=yes")
+    assert any("not in the data are left out: 's003'" in note for note in found.notes)
+    np.testing.assert_allclose(found.panel.adjacency, NETWORK.drop(["s003"]).adjacency)
 
 
 # ---------------------------------------------------------------------- long tables

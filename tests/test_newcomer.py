@@ -52,9 +52,7 @@ def test_from_a_spreadsheet_to_an_alarm(counts: pd.DataFrame) -> None:
     live.loc[1350, "east"] = 900.0  # a burst
     live.loc[1400:, "mill"] = 0.0  # a counter that stops
     text = live.to_csv(sep=";", index=False)
-    said = jointset("stream", "model", "--day-first", input=text).stderr
-    assert "unknown sensor 'dead'" in said and "--ignore-unknown" in said
-    done = jointset("stream", "model", "--day-first", "--ignore-unknown", "--trust", "--min", "0", input=text)
+    done = jointset("stream", "model", "--day-first", "--trust", "--min", "0", input=text)
     assert done.exit_code == 0, done.output
 
     answers = [json.loads(line) for line in done.stdout.splitlines()]
@@ -67,7 +65,7 @@ def test_from_a_spreadsheet_to_an_alarm(counts: pd.DataFrame) -> None:
     assert answers[-1]["trust"]["stuck"] == ["mill"] and answers[-1]["trust"]["verdict"].endswith("stuck: 'mill'")
 
     notes = done.stderr.splitlines()
-    assert notes[0] == "note: columns that the model does not know are ignored: 'dead', 'remark'"
+    assert notes[0] == "note: left out when the model was fitted, ignored: 'dead', 'remark'"
     assert "'mill' has read 0 21 times in a row" in notes[1] and "stuck?" in notes[1]
     assert notes[2].startswith("note: 200 rows, 0 bad, ") and notes[2].endswith("% inside (target 90 %)")
     assert notes[3] == "note: spells of stuck sensors: 1; stuck at the end: 'mill'"

@@ -144,6 +144,8 @@ def test_limits_cut_off_what_is_shown_and_nothing_else(counts: Path) -> None:
 
     shown = json.loads(run("predict", "model", "--json", "--min", "0", "--max", "4").stdout)
     assert {tuple(ends) for ends in shown["bounds"].values()} == {(0.0, 4.0)} and shown["own"]["s0"][0] == 0.0
+    low = json.loads(run("predict", "model", "--json", "--max", "0.5").stdout)
+    assert set(low["mean"].values()) == {0.5}  # no number that is shown lies beyond what there can be
     table = run("predict", "model", "counts.csv", "--out", "rows.csv", "--min", "0", "--max", "4")
     plain = run("predict", "model", "counts.csv")
     assert table.stdout.splitlines()[:5] == plain.stdout.splitlines()[:5]  # coverage and sizes are those of the sets

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jointset.panel import Panel
-from jointset.sensor_health import LEAST, SPELLS, observe, start_health, unknown_usual, usual_of
+from jointset.sensor_health import LEAST, SPELLS, falling_ill, observe, start_health, unknown_usual, usual_of
 
 
 def spells(column: np.ndarray) -> tuple[int, int]:
@@ -66,3 +66,15 @@ def test_a_sensor_is_stuck_or_silent_past_its_own_limit_only() -> None:
     assert first_stuck == {0: LEAST + 1, 1: SPELLS * 30 + 1}
     assert first_silent == {0: SPELLS * 30 + 1, 1: LEAST + 1}
     assert health.empty == 199 and not health.stuck(usual).any()  # what is silent is not stuck as well
+
+
+def test_a_spell_is_told_once_also_where_an_outage_of_all_lies_in_it() -> None:
+    usual, names = unknown_usual(3), ("mute", "frozen", "well")
+    rng, events, health = np.random.default_rng(0), [], start_health(3)
+    for t in range(200):
+        out = 60 <= t < 110  # as long as to make every sensor silent
+        row = np.full(3, np.nan) if out else np.array([np.nan, 7.0, rng.normal()])
+        before, health = health, observe(health, row)
+        if not out:
+            events += falling_ill(before, health, usual, names, t)
+    assert [event.kind for event in events] == ["spells of silent sensors", "spells of stuck sensors"]

@@ -287,7 +287,10 @@ def test_a_model_without_times_learns_the_cadence_of_its_rows() -> None:
 
 def test_dates_that_begin_with_the_day_are_times_where_asked_for() -> None:
     lines = at(["03/01/1970 05:20", "03/01/1970 05:25", "03/01/1970 06:25"])
-    assert told_by(lines)[0].events["times that could not be read"] == 3
+    live, _, told = told_by(lines)
+    assert live.events["times that could not be read"] == 3 and told[0].endswith(
+        "--day-first reads dates that begin with the day"
+    )
     live = told_by(lines, day_first=True)[0]
     assert live.closing() == ["gaps in time: 1", "the longest gap lasted 1 h"]
 
@@ -367,6 +370,7 @@ BAD_JSON = {
     "twice": ('{"s003": 1, "s003": 2}', "repeats 's003'"),
     "short list": ("[1, 2]", "2 values for 8 sensors"),
     "a number": ("3", "neither an object nor a list"),
+    "values that are none": ('{"time": 1, "values": 5}', '"values" is 5: send an object'),
     "time that is none": ('{"time": {"h": 1}, "s003": 1}', "time must be text or a number"),
     "infinite time": ('{"time": Infinity, "s003": 1}', "time must be text or a number"),
 }

@@ -41,13 +41,15 @@ def some(names: Sequence[str], limit: int = 5) -> str:
     return ", ".join(repr(str(name)) for name in names[:limit]) + more
 
 
-def suggest(name: str, known: Sequence[str]) -> str:
-    """What to do about an unknown name: close matches, or what there is.
+def suggest(name: str, known: Sequence[str], otherwise: str = "") -> str:
+    """What to do about an unknown name: close matches, or what there is; and what else could be done.
 
-    >>> suggest("senser_1", ["sensor_1", "b"])
-    "did you mean 'sensor_1'?"
+    >>> suggest("senser_1", ["sensor_1", "b"]), suggest("x", ["b"], "or drop it")
+    ("did you mean 'sensor_1'?", "there are 'b'; or drop it")
     """
     import difflib
 
     close = difflib.get_close_matches(name, known, n=3)
-    return f"did you mean {some(close)}?" if close else f"there are {some(known)}"
+    if close:
+        return f"did you mean {some(close)}? {otherwise}".rstrip()
+    return "; ".join(filter(None, (f"there are {some(known)}", otherwise)))

@@ -30,6 +30,7 @@ class Fleet(NamedTuple):
     rename: Mapping[str, str] = {}  # columns called by the key are read as the value
     drop: tuple[str, ...] = ()  # names, before or after renaming
     ignore_unknown: bool = False
+    left_out: tuple[str, ...] = ()  # of the model, when it was fitted: ignored where they come, with one notice
 
     def called(self, name: str) -> str | None:
         """What a column is read as; None where it is left out."""
@@ -93,11 +94,14 @@ def match_columns(names: Sequence[str], sensors: Sequence[str], fleet: Fleet, no
     """Place in the model of every column that counts, by its own place."""
     place = {name: i for i, name in enumerate(sensors)}
     kept = kept_columns(names, fleet, notice)
-    unknown = [name for name in kept.values() if name not in place]
+    strange = [name for name in kept.values() if name not in place]
+    unknown = [name for name in strange if name not in fleet.left_out]
     if unknown and not fleet.ignore_unknown:
         raise InputError(unknown_sensor(unknown, sensors))
     found = {i: place[name] for i, name in kept.items() if name in place}
     require(bool(found), f"none of the columns ({some(names)}) is a sensor of the model: there are {some(sensors)}")
+    if len(unknown) < len(strange):
+        notice(ignored_as_in_fit([name for name in strange if name in fleet.left_out]))
     if unknown:
         notice(f"columns that the model does not know are ignored: {some(unknown, LISTED)}")
     absent = [name for name in sensors if place[name] not in set(found.values())]
@@ -107,11 +111,16 @@ def match_columns(names: Sequence[str], sensors: Sequence[str], fleet: Fleet, no
     return found
 
 
+def ignored_as_in_fit(names: Sequence[str]) -> str:
+    """The notice for sensors that were left out when the model was fitted."""
+    return f"left out when the model was fitted, ignored: {some(names, LISTED)}"
+
+
 def unknown_sensor(unknown: Sequence[str], sensors: Sequence[str]) -> str:
     """The message for names that the model does not know."""
     more = f" (and {len(unknown) - 1} more)" if len(unknown) > 1 else ""
     advice = "--ignore-unknown leaves out what the model does not know, --rename FILE gives other names"
-    return f"unknown sensor {unknown[0]!r}{more}: {suggest(unknown[0], sensors)}; {advice}"
+    return f"unknown sensor {unknown[0]!r}{more}: {suggest(unknown[0], sensors, advice)}"
 
 
 def without_dead(panel: Panel, train: Panel, notice: Notice) -> Panel:

@@ -87,7 +87,7 @@ def _from_edges(
         pair = [name for end in ends if (name := fleet.called(cells[end].strip())) is not None]
         strange = [name for name in pair if name not in index]
         if strange and not fleet.ignore_unknown:
-            advice = "fix the name, or drop the edge; --ignore-unknown leaves such edges out"
+            advice = "fix the name, or drop the edge; --ignore-unknown, in a cell ignore_unknown=yes, leaves it out"
             raise InputError(f"line {line}: sensor {strange[0]!r} is not in the data: {advice}")
         unknown += strange
         if strange or len(pair) < 2:

@@ -119,7 +119,7 @@ def _by_label(labels: list[str], values: Sequence[Any], sensors: tuple[str, ...]
     for label in labels:
         if label not in place:
             order = "values without labels, such as series.to_numpy(), are taken in the order of the sensors"
-            raise InputError(f"the reading names an unknown sensor {label!r}: {suggest(label, sensors)}; {order}")
+            raise InputError(f"the reading names an unknown sensor {label!r}: {suggest(label, sensors, order)}")
     if len(set(labels)) < len(labels):
         twice = sorted({label for label in labels if labels.count(label) > 1})
         raise InputError(f"the reading names sensors twice: {some(twice)}; give each once")

@@ -25,8 +25,12 @@ class Limits(NamedTuple):
 
     def clip(self, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         """Lower and upper ends of bands (..., N), none of them outside the limits; NaN stays."""
-        lower, upper = (np.clip(end, self.lowest, self.highest) for end in bounds)
+        lower, upper = (self.inside(end) for end in bounds)
         return lower, upper
+
+    def inside(self, values: Array) -> Array:
+        """Values, none of them outside the limits; NaN stays."""
+        return np.clip(values, self.lowest, self.highest)
 
     def of(self, run: Run) -> Run:
         """The run with its bounds cut off."""

@@ -21,10 +21,10 @@ import numpy as np
 from jointset.contracts import Array
 from jointset.errors import InputError, require, require_known, some
 from jointset.files import NUMBER, decimal_point, delimiter_of
-from jointset.fleet import AS_IT_IS, Fleet, Notice, match_columns, unknown_sensor
+from jointset.fleet import AS_IT_IS, Fleet, Notice, ignored_as_in_fit, match_columns, unknown_sensor
 from jointset.layout import SENSOR_NAMES, TIME_NAMES, plain
 from jointset.reading import MISSING
-from jointset.times import live_seconds
+from jointset.times import begins_with_day, live_seconds
 
 FORMATS = ("auto", "csv", "json")
 LAYOUTS = ("auto", "wide", "long")
@@ -153,7 +153,7 @@ class LongRows:
         self.known: tuple[str, int | None] = ("", None)  # a time as written, and in seconds
         self.expected = len({place for place in self.place.values() if place is not None})
         require(self.expected > 0, f"all {len(sensors)} sensors are left out: keep at least one")
-        self.ignored = False
+        self.ignored: set[bool] = set()  # whether it was told of strange names: those left out in `fit`, and others
 
     def read(self, lines: Iterable[str]) -> Iterator[Found]:
         """The readings, each as soon as it is complete."""
@@ -192,16 +192,24 @@ class LongRows:
             self.known = stamp, live_seconds(stamp, self.day_first)
         seconds = self.known[1]
         if seconds is None:
-            raise InputError(f"{stamp[:40]!r} is no time: write it like 2012-03-01T00:05:00Z, or as epoch seconds")
+            days = "; --day-first reads dates that begin with the day" if begins_with_day(stamp) else ""
+            advice = "write it like 2012-03-01T00:05:00Z, or as epoch seconds"
+            raise InputError(f"{stamp[:40]!r} is no time: {advice}{days}")
         if name not in self.place:
-            if not self.fleet.ignore_unknown:
-                raise InputError(unknown_sensor([name], self.sensors))
-            if not self.ignored:
-                self.notice(f"rows of sensors that the model does not know are ignored, first {name!r}")
-            self.ignored = True
+            self._meet(name)
             return stamp, seconds, None, math.nan
         place = self.place[name]
         return stamp, seconds, place, math.nan if place is None else _cell_number(cells[self.value], name)
+
+    def _meet(self, name: str) -> None:
+        """Refuse a name that the model does not know, or say once that it is ignored."""
+        as_in_fit = name in self.fleet.left_out
+        if not as_in_fit and not self.fleet.ignore_unknown:
+            raise InputError(unknown_sensor([name], self.sensors))
+        if as_in_fit not in self.ignored:
+            unknown = f"rows of sensors that the model does not know are ignored, first {name!r}"
+            self.notice(ignored_as_in_fit(self.fleet.left_out) if as_in_fit else unknown)
+        self.ignored.add(as_in_fit)
 
     def _reading(self, held: dict[int, float], time: str) -> Reading:
         return Reading(np.array([held.get(i, math.nan) for i in range(len(self.sensors))]), time)
@@ -259,7 +267,7 @@ class JsonRows:
         self.sensors, self.time_column, self.fleet, self.notice = sensors, options.time_column, options.fleet, notice
         self.place = _places(sensors, options.fleet)
         self.own = frozenset(sensors)
-        self.ignored = False
+        self.ignored: set[bool] = set()  # whether it was told of strange names: those left out in `fit`, and others
 
     def __call__(self, line: str) -> Reading:
         """The reading of one line."""
@@ -273,11 +281,21 @@ class JsonRows:
         if isinstance(row, dict):
             stamps = [name for name in row if name == self.time_column or (_is_time(name) and name not in self.place)]
             time = _time(row.pop(stamps[0])) if stamps else None
-            row = row["values"] if isinstance(row.get("values"), (dict, list)) else row
+            row = self._values(row)
         if isinstance(row, list):
             return Reading(self._in_order(row), time)
         require(isinstance(row, dict), "the row is neither an object nor a list: send one object or list a line")
         return Reading(self._by_name(row), time)
+
+    def _values(self, row: dict[str, Any]) -> Any:
+        """What an object holds under "values", unless that is a sensor's name; else the object itself."""
+        if "values" not in row or "values" in self.place or self.fleet.rename.get("values") in self.place:
+            return row
+        found = row["values"]
+        given = f'"values" is {json.dumps(found)[:40]}'
+        whole = isinstance(found, (dict, list))
+        require(whole, f"{given}: send an object of sensors and numbers, or a list in the order of the model")
+        return found
 
     def _in_order(self, row: list[Any]) -> Array:
         count = f"{len(row)} values for {len(self.sensors)} sensors"
@@ -302,11 +320,14 @@ class JsonRows:
 
     def _meet(self, unknown: list[str]) -> None:
         """Refuse names that the model does not know, or say once that they are ignored."""
-        if not self.fleet.ignore_unknown:
-            raise InputError(unknown_sensor(unknown, self.sensors))
-        if not self.ignored:
-            self.notice(f"columns that the model does not know are ignored: {some(unknown)}")
-        self.ignored = True
+        new = [name for name in unknown if name not in self.fleet.left_out]
+        if new and not self.fleet.ignore_unknown:
+            raise InputError(unknown_sensor(new, self.sensors))
+        if new and False not in self.ignored:
+            self.notice(f"columns that the model does not know are ignored: {some(new)}")
+        if len(new) < len(unknown) and True not in self.ignored:
+            self.notice(ignored_as_in_fit([name for name in unknown if name in self.fleet.left_out]))
+        self.ignored |= {name in self.fleet.left_out for name in unknown}
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -76,6 +76,7 @@ class JointPredictor:
         self.sensors: tuple[str, ...] = ()  # set by fit, with the next three
         self.shift: Array = np.empty(0)
         self.scale: Array = np.empty(0)
+        self.left_out: tuple[str, ...] = ()  # sensors of the source that it was not fitted on: ignored in later rows
         self.usual: Usual | None = None  # how long sensors are silent or stand still; older models lack it
         self.filter_state: Any = None  # set by calibrate, with the next two; advanced by update and run
         self.calibration_state: Any = None

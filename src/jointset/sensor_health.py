@@ -103,12 +103,12 @@ def expecting_nothing(usual: Usual, sensors: Array) -> Usual:
 def falling_ill(before: Health, now: Health, usual: Usual, sensors: Sequence[str], row: int) -> list[Event]:
     """What to tell of the sensors that a row made silent or stuck."""
     events = []
-    known = before.silent(usual) & (before.empty == 0)  # in an outage nobody is told of single sensors
+    known = before._replace(gap=before.gap - before.empty).silent(usual)  # in an outage single sensors are not told of
     silent = np.flatnonzero(now.silent(usual) & ~known)
     if silent.size:
         names, rows = some([sensors[i] for i in silent.tolist()]), int(now.gap[silent].max())
         events.append(Event("spells of silent sensors", f"row {row}: no reading of {names} in {rows} rows"))
-    stuck = np.flatnonzero(now.stuck(usual) & ~before.stuck(usual))
+    stuck = np.flatnonzero(now.stuck(usual) & (before.same <= limit(usual.longest_same)))  # gaps end no such spell
     if stuck.size:
         i, names = int(stuck[0]), some([sensors[i] for i in stuck.tolist()])
         first = f"{sensors[i]!r} has read {now.value[i]:g} {now.same[i]} times in a row"

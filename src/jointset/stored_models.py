@@ -30,9 +30,10 @@ STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
     "watch": Watch | None,
     "last_time": int | None,
     "usual": Usual | None,
+    "left_out": tuple[str, ...],
     "reuse": Reuse | None,
 }
-LATER = {"reuse": None, "usual": None}  # parts that older folders lack, and what stands for them
+LATER = {"reuse": None, "usual": None, "left_out": ()}  # parts that older folders lack, and what stands for them
 
 
 def save_predictor(predictor: JointPredictor, path: str | Path) -> None:

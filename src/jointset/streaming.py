@@ -53,6 +53,7 @@ class Stream:
         trust: bool = False,
         notice: Callable[[str], None] = lambda text: None,
     ) -> None:
+        fleet = fleet._replace(left_out=predictor.left_out)
         self.options = Options(format, layout, time_column, fleet, day_first).checked()
         require(top >= 0, f"top must be 0 or more sensors, got {top}")
         predictor.predict()  # refuses a predictor that is not calibrated before any row is read

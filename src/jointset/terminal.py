@@ -63,6 +63,15 @@ def counted(started: Callable[..., None], what: str, total: int) -> Callable[[in
     return more
 
 
+def several(count: int, what: str) -> str:
+    """A number of things.
+
+    >>> several(1, "row"), several(1234, "row")
+    ('1 row', '1,234 rows')
+    """
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
 def note(text: str) -> None:
     """A line for the person at the terminal, beside the results."""
     typer.echo(f"note: {text}", err=True)
@@ -144,7 +153,7 @@ def show_trust(predictor: Any) -> None:
 def show_region(predictor: JointPredictor, as_json: bool, limits: Limits) -> None:
     """The set for the next reading, and the band of every sensor by itself where the method has one."""
     region, names = predictor.predict(), predictor.sensors
-    mean = region.center if hasattr(region, "center") else sum(region.bounds) / 2
+    mean = limits.inside(region.center if hasattr(region, "center") else sum(region.bounds) / 2)
     own = predictor.own_bounds()
     bands = {"bounds": limits.clip(region.bounds)} | ({} if own is None else {"own": limits.clip(own)})
     radius = getattr(region, "radius", None)

@@ -60,6 +60,11 @@ def live_seconds(when: str | int | float | None, day_first: bool = False) -> int
         return None
 
 
+def begins_with_day(when: Any) -> bool:
+    """Whether a time is text such as 31/12/2012 23:55, which may be read where that is asked for."""
+    return isinstance(when, str) and DAY_FIRST.fullmatch(when.strip()) is not None
+
+
 def _year_first(text: str) -> str:
     """A date that begins with the day as ISO 8601 has it; any other text as it is."""
     match = DAY_FIRST.fullmatch(text)
@@ -129,7 +134,7 @@ def _parse_iso(column: Any, name: str) -> Any:
         match = ISO.fullmatch(cell)
         if match is None or not _is_date(cell):
             advice = "write it like 2012-03-01T00:05:00Z, or as whole epoch seconds"
-            days = "; --day-first reads dates that begin with the day" if DAY_FIRST.fullmatch(cell) else ""
+            days = "; --day-first reads dates that begin with the day" if begins_with_day(cell) else ""
             raise InputError(f"{where} is not an ISO 8601 time: {advice}{days}")
         kinds.setdefault(match["zone"] is not None, where)
         if len(kinds) == 2:

@@ -92,7 +92,8 @@ def _cells_of(item: str) -> Sequence[str]:
     try:
         name_parts(item, registry.names())
     except InputError:
-        raise InputError(f"unknown cell {item!r}: {suggest(group, known)}; or file:PATH for a file of yours") from None
+        advice = suggest(group, known, "or file:PATH for a file of yours")
+        raise InputError(f"unknown cell {item!r}: {advice}") from None
     return [group]
 
 

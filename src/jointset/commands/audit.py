@@ -91,6 +91,7 @@ def _audit_model(
         output_file(html, (".html",))
     with busy("reading"):
         predictor = load_predictor(model)
+        reading["fleet"] = reading["fleet"]._replace(left_out=predictor.left_out)
         data = Panel.read(panel, directed=True, sensors=predictor.sensors, notice=note, **reading)
     if predictor.repeats(data):
         note("these rows begin before the last row the model has seen: audits on known rows flatter")

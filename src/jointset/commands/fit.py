@@ -21,7 +21,7 @@ from jointset.commands.readings import (
     fleet_asked,
 )
 from jointset.errors import InputError, require, some
-from jointset.terminal import counted, note, phases, show_summary, show_trust, warn
+from jointset.terminal import counted, note, phases, several, show_summary, show_trust, warn
 
 
 def fit_command(
@@ -102,8 +102,11 @@ def fit_command(
         options |= {"symmetrize": symmetrize, "directed": directed, "fleet": fleet, "notice": note}
         correlated = str(graph) == "knn"
         data = Panel.read(panel, graph=None if correlated else graph, **options)
+        alive = data
         if drop_dead:
-            data = without_dead(data, three_blocks(data, train_share, test_share)[0], note)
+            alive = without_dead(data, three_blocks(data, train_share, test_share)[0], note)
+        predictor.left_out = (*fleet.drop, *(name for name in data.sensors if name not in alive.sensors))
+        data = alive
         if correlated:
             data = data.with_graph(correlation_knn(three_blocks(data, train_share, test_share)[0].values))
         train, calibrating, test = three_blocks(data, train_share, test_share)
@@ -128,7 +131,7 @@ def fit_command(
         typer.echo("No graph: sensors are not mixed with their neighbours.")
     typer.echo(f"Fitted on {len(train)} rows, calibrated on {len(calibrating)} ({predictor.n_calibration} scores).")
     if run is not None:
-        show_summary(run, alpha, f"On the last {len(test)} rows")
+        show_summary(run, alpha, f"On the last {several(len(test), 'row')}")
     if name.method in ONE_AT_A_TIME and name.wrap is None:
         typer.echo(f"{name.method} answers one sensor at a time: its target is for each sensor, not for all at once.")
     show_trust(predictor)

@@ -20,7 +20,7 @@ from jointset.commands.readings import (
     fleet_asked,
 )
 from jointset.errors import require
-from jointset.terminal import busy, note, phases, show_json, show_region, show_summary, show_trust
+from jointset.terminal import busy, note, phases, several, show_json, show_region, show_summary, show_trust
 
 
 def predict_command(
@@ -63,6 +63,7 @@ def predict_command(
         output_file(out, TABLES)
     options: dict[str, Any] = {"layout": layout, "time_column": time_column, "day_first": day_first, "notice": note}
     with busy("reading"):
+        fleet = fleet._replace(left_out=predictor.left_out)
         data = Panel.read(panel, sensors=predictor.sensors, fleet=fleet, directed=True, **options)
     if predictor.repeats(data):
         note("these rows begin before the last row the model has seen: coverage on known rows flatters")
@@ -76,7 +77,7 @@ def predict_command(
     if as_json:
         show_json(run.summary())
     else:
-        show_summary(run, predictor.alpha, f"On the {len(data)} rows of {panel}")
+        show_summary(run, predictor.alpha, f"On the {several(len(data), 'row')} of {panel}")
         show_trust(predictor)
         typer.echo(f"Wrote {out}." if out else "--out FILE.csv writes one line a row.")
         if save:

@@ -21,7 +21,7 @@ from jointset.commands.readings import (
     TimeColumn,
     fleet_asked,
 )
-from jointset.terminal import busy, note
+from jointset.terminal import busy, note, several
 
 
 def stream_command(
@@ -77,6 +77,6 @@ def stream_command(
             share = "none could be scored"
             if live.scored:
                 share = f"{100 * live.inside / live.scored:.1f} % inside (target {100 * (1 - predictor.alpha):g} %)"
-            note(f"{live.rows} rows, {live.bad} bad, {share}")
+            note(f"{several(live.rows, 'row')}, {live.bad} bad, {share}")
         if live.closing():
             note("; ".join(live.closing()))

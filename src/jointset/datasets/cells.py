@@ -21,7 +21,7 @@ from jointset.datasets.origins import Source, Treatment, file_source, named_sour
 from jointset.datasets.preprocess import Missing, Preprocess, Repairs, without_sentinels
 from jointset.datasets.protocols import Protocol, block_slices, choose_sensors, default_protocol, protocol_named
 from jointset.errors import require, require_known
-from jointset.fleet import without_dead
+from jointset.fleet import Notice, without_dead
 from jointset.graph import symmetrize
 from jointset.graph_files import read_graph
 from jointset.panel import Panel
@@ -110,7 +110,8 @@ def cell(
 
     `file:PATH?key=value&...` reads any file: n (sensors to keep), graph, missing, layout, time (the column), sentinels
     (`-99,-1`), log (yes), directed (yes), drop (a sensor to leave out; may be given again), drop_dead (yes: leaves out
-    what is constant or empty in training) rename (a CSV file of old,new) and day_first (yes).
+    what is constant or empty in training), ignore_unknown (yes: leaves out edges to sensors without readings), rename
+    (a CSV file of old,new) and day_first (yes).
     `missing="mask"` leaves gaps in, zeros of traffic speeds among them.
 
     >>> small = cell("grssf-a-30")
@@ -145,7 +146,7 @@ def build_cell(source: Source, name: str, protocol: str, seed: int, missing: Mis
     n = panel.n_sensors if source.n is None else source.n
     require(n <= panel.n_sensors, f"{panel.n_sensors} sensors are left, n={n} asks for more: lower n")
     chosen = np.arange(n) if n == panel.n_sensors else choose_sensors(rules, panel, n, seed, treatment.by)
-    graphed = _with_fixed_graph(source.panel, treatment)
+    graphed = _with_fixed_graph(source.panel, treatment, told.append)
     raw = graphed if n == graphed.n_sensors else graphed.select([panel.sensors[i] for i in chosen])
     del panel, graphed
 
@@ -175,7 +176,7 @@ def build_cell(source: Source, name: str, protocol: str, seed: int, missing: Mis
 # ---------------------------------------------------------------------- graph
 
 
-def _with_fixed_graph(panel: Panel, treatment: Treatment) -> Panel:
+def _with_fixed_graph(panel: Panel, treatment: Treatment, notice: Notice) -> Panel:
     """The panel of all sensors with the graph that needs no readings: its own, a file's, or a kernel of places."""
     rule = treatment.graph
     if rule in (None, "source"):
@@ -194,7 +195,8 @@ def _with_fixed_graph(panel: Panel, treatment: Treatment) -> Panel:
         Path(rule).suffix != "" or Path(rule).exists(),
         f"unknown graph rule {rule!r}: choose one of {', '.join(RULES)}, or give a file",
     )
-    adjacency = read_graph(Path(rule).expanduser(), panel.sensors, directed=treatment.directed, fleet=treatment.fleet)
+    options: dict[str, Any] = {"directed": treatment.directed, "fleet": treatment.fleet, "notice": notice}
+    adjacency = read_graph(Path(rule).expanduser(), panel.sensors, **options)
     return panel.with_graph(adjacency, directed=True)
 
 

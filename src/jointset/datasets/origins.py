@@ -16,9 +16,9 @@ from jointset.panel import Panel
 
 FILE_OPTIONS = (
     *("n", "graph", "missing", "layout", "time", "sentinels", "log", "directed"),
-    *("drop", "drop_dead", "rename", "day_first"),
+    *("drop", "drop_dead", "ignore_unknown", "rename", "day_first"),
 )
-SWITCHES = ("log", "directed", "drop_dead", "day_first")
+SWITCHES = ("log", "directed", "drop_dead", "ignore_unknown", "day_first")
 YES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
@@ -92,7 +92,7 @@ def name_parts(name: str, known: Sequence[str]) -> tuple[str, int | None]:
         return plain, None
     match = re.fullmatch(r"(.+)-([1-9]\d*)", plain)
     if match is None or match[1] not in known:
-        raise InputError(f"unknown cell {name!r}: {suggest(plain, known)}; or file:PATH for a file of your own")
+        raise InputError(f"unknown cell {name!r}: {suggest(plain, known, 'or file:PATH for a file of your own')}")
     return match[1], int(match[2])
 
 
@@ -100,7 +100,7 @@ def file_source(name: str) -> Source:
     """Readings of `file:PATH?options`."""
     path, options = file_parts(name)
     renames = read_renames(Path(options["rename"]).expanduser()) if "rename" in options else {}
-    fleet = Fleet(renames, options.get("drop", ()))
+    fleet = Fleet(renames, options.get("drop", ()), options.get("ignore_unknown", False))
     notes: list[str] = []
     reading = {"layout": options.get("layout", "auto"), "time_column": options.get("time")}
     reading["day_first"] = options.get("day_first", False)

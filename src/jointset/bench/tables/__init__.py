@@ -38,7 +38,8 @@ def tables_named(text: str) -> list[str]:
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in NAMES:
-            raise InputError(f"no table {name!r}: {suggest(name, NAMES)}; all of them: {', '.join(NAMES)}")
+            every = f"all of them: {', '.join(NAMES)}"
+            raise InputError(f"no table {name!r}: {suggest(name, NAMES, every)}")
     return names or [*NAMES]
 
 
