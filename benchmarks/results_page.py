@@ -20,7 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from results_file import FILE, read_file
 
 from jointset.methods import parse
-from jointset.bench.paper import printed
+from jointset.paper import printed
 from jointset.bench.tables.model import REUSED
 from jointset.bench.tables.measured import SLACK, Summary, summed
 from jointset.bench.winners import MEASURE, Standing, shape_of, standings, ties

@@ -147,7 +147,7 @@ def test_what_cannot_be_audited_stops_nothing_else_and_the_exit_code_says_so(tmp
 def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "_audits").mkdir()
     (tmp_path / "_audits" / "grssf-a-30--kalman.json").write_text("{")
-    assert "grssf-a-30--kalman.json is not valid JSON" in refusal("--cells", "grssf-a-30", "--out", tmp_path)
+    assert "grssf-a-30--kalman.json cannot be read" in refusal("--cells", "grssf-a-30", "--out", tmp_path)
     assert run("--cells", "grssf-a-30", "--out", tmp_path, "--audits", "m_eff", "--again").exit_code == 0
 
 

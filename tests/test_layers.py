@@ -16,7 +16,7 @@ LAYERS = {  # lowest first: a module belongs where the longest of its prefixes s
     "predictor": """integrated_time trust reuse clock_coverage runs limits promise soundness saving passes
         calibrating stored_models predictor""",
     "live and experiments": "streaming writing datasets catalogue published methods experiments advice checks __init__",
-    "bench, audits, report": "terminal pages bench audits report",
+    "bench, audits, report": "terminal paper pages bench audits report",
     "commands": "commands cli",
 }
 ALLOWED = {  # who may look up, and why

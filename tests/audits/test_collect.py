@@ -9,7 +9,7 @@ import pytest
 from jointset import GraphLGSSM, InputError, JointPredictor, generate_grssf
 from jointset.audits.catalogue import AUDITS, DEFAULT, audits_named
 from jointset.audits.collect import audit, audit_cell
-from jointset.audits.printed import NOTES, OTHERS, RATES, TABLE, printed
+from jointset.audits.printed import NOTES, RATES, printed
 from jointset.audits.verdicts import contraction, effective_size, rate
 from jointset.datasets.cells import cell
 from jointset.methods import row
@@ -159,9 +159,16 @@ def test_printed_values_belong_to_the_filter_they_were_measured_on():
     assert printed("rho_dG", "metr-la-20", "kalman") is None and printed("rho_dG", "metr-la-20", "gnf-node") == 0.46
     assert printed("rho_dG", "metr-la", "gnf") == printed("rho_dG", "metr-la-207", "gnf")
     assert printed("rho_dG", "my-cell", "kalman") is None and printed("theory", "jena-20", "static") is None
-    assert len(TABLE) == 10
-    assert {audit for audit, _, _ in OTHERS} | {*RATES} <= set(AUDITS)
-    assert set(NOTES) <= set(AUDITS)
+    assert {*RATES, *NOTES} <= set(AUDITS)
+    told = {
+        audit for audit in AUDITS for method in ("kalman", "gnf") if printed(audit, "metr-la-20", method) is not None
+    }
+    assert told == {*RATES, "theory", "tau_int", "m_eff", "observability", "lipschitz", "trace_ratio"} | {
+        *("warmup", "rank", "pit", "plug_in")
+    }
+    assert printed("pit", "metr-la-207", "gnf") == {"value": 0.923, "sensors": 207, "passing": 191, "ZF": 10, "RG": 6}
+    assert printed("warmup", "metr-la-20", "gnf")["width_full"] == [3.19, 3.05, 3.04, 3.03, 3.03]
+    assert printed("trace_ratio", "grssf-a-30", "kalman") == 0.44 and printed("trace_ratio", "x", "kalman") is None
 
 
 def test_words():

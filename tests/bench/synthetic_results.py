@@ -87,6 +87,6 @@ def write_folder(folder):
     audits.mkdir(exist_ok=True)
     decay = {"x": list(range(60)), "y": [0.9**k for k in range(60)], "label": "distance of coupled laws"}
     audit = {"cell": "metr-la-20", "filter": "kalman", "rho_dG": {"value": 0.9, "verdict": ATTACK, "curve": decay}}
-    (audits / "metr-la-20--kalman.json").write_text(json.dumps(audit | {"tau_int": 3.5}))
+    (audits / "metr-la-20--kalman.json").write_text(json.dumps(audit | {"tau_int": {"value": 3.5}}))
     (audits / "broken.json").write_text("{")
     return folder

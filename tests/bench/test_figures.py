@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
             write_trace(place, task, {method: {"inside": rng.random(900) < 0.9} | curve})
     (place / "_audits").mkdir()
     swept = {"t0": [0, 25, 50], "width_full": [3.2, 3.1, 3.1], "joint": [0.9, 0.9, 0.9]}
-    audits = {"cell": "metr-la-20", "filter": "gnf", "audits": {"warmup": swept}}
+    audits = {"cell": "metr-la-20", "filter": "gnf", "warmup": swept}
     (place / "_audits" / "metr-la-20--gnf.json").write_text(json.dumps(audits))
     return place
 

@@ -259,7 +259,7 @@ def test_footnotes_on_what_the_paper_got_wrong(folder):
 # ---------------------------------------------------------------------- audits
 
 
-def test_audits_of_either_form_are_read_and_gaps_are_dashes(folder):
+def test_audits_are_read_and_gaps_are_dashes(folder):
     (folder / "_audits").mkdir()
     flat = {
         "cell": "metr-la",
@@ -271,8 +271,8 @@ def test_audits_of_either_form_are_read_and_gaps_are_dashes(folder):
     }
     (folder / "_audits" / "metr-la-20--kalman.json").write_text(json.dumps(flat))
     swept = {"ranks": [0, 4], "width_full": [5.0, 3.0], "joint": [0.93, 0.9]}
-    nested = {"cell": "metr-la-20", "filter": "gnf", "audits": {"rho_dG": 0.5, "rank": swept, "tau_int": None}}
-    (folder / "_audits" / "metr-la-20--gnf.json").write_text(json.dumps(nested))
+    other = {"cell": "metr-la-20", "filter": "gnf", "rho_dG": {"value": 0.5}, "rank": swept, "tau_int": {"value": None}}
+    (folder / "_audits" / "metr-la-20--gnf.json").write_text(json.dumps(other))
     table = table_of(folder, "contraction")
     assert cells(table, "kalman")["", "sigma_1"].value == 0.338
     assert cells(table, "gnf")["", "rho_score"] is None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from jointset.bench.paper import printed, printed_places, printed_rows, where
 from jointset.bench.tables.diagnostics import DIAGNOSES, SWEEPS
 from jointset.bench.tables.grids import BEST_NON_FILTER, GRIDS
 from jointset.catalogue import CATALOGUE
+from jointset.paper import printed, printed_places, printed_rows, where
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ from jointset.catalogue import CATALOGUE
             {"tau_int": "13.2", "analytic": "13.0", "m_over_tau": "265", "m_eff": "269"},
         ),
         ("observability", "synthetic|gnf", "", {"p5": "0.13", "p10": "0.18", "p50": "0.49", "p90": "0.83"}),
-        ("pit", "metr-la-207", "", {"nodes": "207", "passing": "191", "failing": "16"}),
+        ("pit", "metr-la-207", "", {"nodes": "207", "passing": "191", "failing": "16", "ZF": "10", "RG": "6"}),
     ],
 )
 def test_printed_numbers_are_those_of_the_paper(table, row, place, numbers):

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import re
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jointset
 from jointset.audits.catalogue import AUDITS, audits_named
 from jointset.audits.light import light_of
 from jointset.audits.printed import compared
 from jointset.audits.subject import Skip, Subject, subject_of_cell, subject_of_model
-from jointset.errors import InputError, require
+from jointset.errors import InputError
 from jointset.panel import Panel
-from jointset.writing import json_ready, new_folder, whole_file
+from jointset.writing import json_ready
 
 if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
 
-FOLDER = "_audits"
 Started = Callable[[str], None]
 
 
@@ -95,41 +89,3 @@ def collect(subject: Subject, names: Sequence[str], progress: Started | None = N
         record = json_ready({**record, "seconds": round(time.perf_counter() - start, 3)})
         found[name] = {**record, "light": light_of(name, record)}
     return found
-
-
-# ---------------------------------------------------------------------- files
-
-
-def about(subject: str, method: str, **facts: Any) -> dict[str, Any]:
-    """What a file of audits is about; stands before the audits."""
-    started = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    return {"cell": subject, "filter": method, **facts, "version": jointset.__version__, "started": started}
-
-
-def audit_file(folder: str | Path, cell: str, method: str) -> Path:
-    """Where the audits of a cell and a filter lie.
-
-    >>> str(audit_file("out", "metr-la-20", "gnf-node"))
-    'out/_audits/metr-la-20--gnf-node.json'
-    """
-    plain = [re.sub(r"[^A-Za-z0-9.+_-]+", "-", part).strip("-") for part in (cell, method)]
-    return Path(folder) / FOLDER / f"{'--'.join(plain)}.json"
-
-
-def write_audits(path: Path, content: dict[str, Any]) -> None:
-    """Write a file of audits, whole or not at all."""
-    new_folder(path.parent)
-    with whole_file(path) as unfinished:
-        unfinished.write_text(json.dumps(json_ready(content), indent=1, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def read_audit_file(path: Path) -> dict[str, Any]:
-    """The audits of a file with what they are about; empty where there is no file."""
-    if not path.is_file():
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} is not valid JSON ({error}): delete it, or use --again") from None
-    require(isinstance(content, dict), f"{path} holds no audits: delete it, or use --again")
-    return content

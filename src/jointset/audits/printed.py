@@ -1,74 +1,22 @@
 """What the paper prints for an audit, and why ours may differ.
 
-Values are those of its tables and text, by cell and filter; "learned" stands for GraphNeuralSSM, "linear" for
-Graph-LGSSM at (0.8, 1, 1). Its empirical rates come from the learned filter on road graphs, from the linear one
-elsewhere.
+Values are those of its tables and text (`jointset.paper`), by cell and filter: GraphNeuralSSM, or Graph-LGSSM at
+(0.8, 1, 1). Its empirical rates come from the learned filter on road graphs, from the linear one elsewhere.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-LINEAR = ("kalman",)
-LEARNED = ("gnf", "gnf-node")
+from jointset.paper import limits, printed_places
+from jointset.paper import printed as in_tables
+
+KINDS = {"kalman": "kalman", "gnf": "gnf", "gnf-node": "gnf"}  # method -> the filter that the paper's tables name
 THEORY = ("sigma_1", "rho_tr", "rho_M0", "rho_snr")
 RATES = ("rho_dG", "rho_DL", "rho_score", "rho_ind")
-
-
-class Rates(NamedTuple):
-    """A row of the paper's table of contraction rates: four closed forms, four measured, and on which filter."""
-
-    theory: tuple[float, float, float, float]
-    measured: tuple[float, float, float, float]
-    learned: bool = False
-
-
-TABLE = {
-    "metr-la-20": Rates((0.443, 0.443, 0.440, 0.443), (0.46, 0.49, 0.153, 0.85), learned=True),
-    "pems-bay-50": Rates((0.441, 0.441, 0.438, 0.443), (0.46, 0.49, 0.153, 0.85), learned=True),
-    "aqi-12": Rates((0.438, 0.438, 0.435, 0.440), (0.45, 0.48, 0.149, 0.85)),
-    "elec-20": Rates((0.433, 0.433, 0.430, 0.436), (0.45, 0.48, 0.140, 0.86)),
-    "solar-20": Rates((0.441, 0.441, 0.438, 0.443), (0.46, 0.49, 0.153, 0.85)),
-    "loop-seattle-20": Rates((0.441, 0.441, 0.438, 0.443), (0.46, 0.49, 0.152, 0.85)),
-    "ett-7": Rates((0.437, 0.437, 0.434, 0.438), (0.45, 0.48, 0.147, 0.86)),
-    "jena-20": Rates((0.441, 0.441, 0.438, 0.443), (0.46, 0.49, 0.153, 0.85)),
-    "metr-la-207": Rates((0.439, 0.418, 0.415, 0.441), (0.46, 0.50, 0.143, 0.85), learned=True),
-    "pems-bay-325": Rates((0.440, 0.415, 0.412, 0.442), (0.46, 0.50, 0.149, 0.85), learned=True),
-}
+TRAFFIC = ("metr-la", "pems-bay")  # where the paper's measured rates are those of the learned filter
 WHOLE = {"metr-la": "metr-la-207", "pems-bay": "pems-bay-325", "ett": "ett-7"}  # all sensors of a data set
-
-OTHERS: dict[tuple[str, str, str], Any] = {  # (audit, cell, kind of filter)
-    ("tau_int", "metr-la-20", "linear"): 13.2,
-    ("tau_int", "metr-la-20", "learned"): 11.0,
-    ("m_eff", "metr-la-20", "linear"): {"bernstein": 265, "geometric": 269, "m": 3500},
-    ("m_eff", "metr-la-20", "learned"): {"bernstein": 318, "geometric": 304, "m": 3500},
-    ("observability", "metr-la-20", "linear"): {"p5": 0.18, "p10": 0.24, "p50": 0.58, "p90": 0.97},
-    ("observability", "metr-la-20", "learned"): {"p5": 0.06, "p10": 0.09, "p50": 0.41, "p90": 1.05},
-    ("lipschitz", "metr-la-20", "linear"): {"p50": "at most 0.36", "p95": "at most 1.19"},
-    ("lipschitz", "metr-la-20", "learned"): {"p50": "at most 0.36", "p95": "at most 1.19"},
-    ("trace_ratio", "metr-la-20", "linear"): 0.62,
-    ("trace_ratio", "grssf-a-30", "linear"): 0.44,
-    ("warmup", "metr-la-20", "learned"): {
-        "warmup": [0, 25, 50, 100, 200],
-        "width_full": [3.19, 3.05, 3.04, 3.03, 3.03],
-        "joint": [0.908, 0.907, 0.907, 0.907, 0.907],
-    },
-    ("rank", "metr-la-20", "learned"): {
-        "rank": [0, 1, 2, 4, 8, 16],
-        "width_full": [5.32, 3.41, 3.21, 3.04, 3.02, 3.08],
-        "joint": [0.939, 0.906, 0.907, 0.907, 0.905, 0.906],
-    },
-    ("pit", "metr-la-20", "learned"): {"value": 0.9, "sensors": 20, "passing": 18, "ZF": 2, "RG": 0},
-    ("pit", "pems-bay-50", "learned"): {"value": 0.94, "sensors": 50, "passing": 47, "ZF": 2, "RG": 1},
-    ("pit", "elec-20", "learned"): {"value": 0.9, "sensors": 20, "passing": 18, "ZF": 0, "RG": 2},
-    ("pit", "metr-la-207", "learned"): {"value": 0.923, "sensors": 207, "passing": 191, "ZF": 10, "RG": 6},
-}
-PLUG_IN = {"joint_difference": "at most 0.023", "width_difference": "at most 0.3"}
-
-
-def kind_of(method: str) -> str | None:
-    """`linear`, `learned`, or None for a filter the paper does not audit."""
-    return "linear" if method in LINEAR else "learned" if method in LEARNED else None
+AUDITED = "metr-la-20"  # the cell of its limits and sweeps
 
 
 def printed(audit: str, cell: str, method: str) -> Any:
@@ -77,25 +25,71 @@ def printed(audit: str, cell: str, method: str) -> Any:
     >>> printed("rho_dG", "aqi-12", "kalman"), printed("rho_dG", "aqi-12", "gnf")
     (0.45, None)
     """
-    cell, kind = WHOLE.get(cell, cell), kind_of(method)
-    if audit == "plug_in" and cell == "metr-la-20":
-        return PLUG_IN
+    cell, kind = WHOLE.get(cell, cell), KINDS.get(method)
+    most = {name: f"at most {number}" for name, number in limits("theory-audits").items()}
+    if audit == "plug_in":
+        bounds = {"joint_difference": most["plug-in joint"], "width_difference": most["plug-in width"]}
+        return bounds if cell == AUDITED else None
     if kind is None:
         return None
-    rates = TABLE.get(cell)
-    if rates is not None and audit in RATES:
-        return rates.measured[RATES.index(audit)] if rates.learned == (kind == "learned") else None
-    if rates is not None and audit == "theory":
-        return dict(zip(THEORY, rates.theory, strict=True)) if kind == "linear" else None
-    return OTHERS.get((audit, cell, kind))
+    if audit == "theory":
+        return (
+            {name: rate for name, rate in _rates(cell).items() if name in THEORY} or None if kind == "kalman" else None
+        )
+    if audit in RATES:
+        return _rates(cell).get(audit) if kind == _measured_on(cell) else None
+    if audit == "lipschitz":
+        return {"p50": most["Lipschitz p50"], "p95": most["Lipschitz p95"]} if cell == AUDITED else None
+    if audit in ("warmup", "rank"):
+        return _sweep(audit) if cell == AUDITED and kind == "gnf" else None
+    return _of_filter(audit, cell, kind)
+
+
+def _of_filter(audit: str, cell: str, kind: str) -> Any:
+    """What is printed by cell and filter: dependence, observability, the ratio of traces, uniform ranks."""
+    row = f"{'synthetic' if (audit, cell) == ('trace_ratio', 'grssf-a-30') else cell}|{kind}"
+    tau = _numbers("tau-int", row)
+    if audit == "tau_int":
+        return tau.get("tau_int")
+    if audit == "m_eff":
+        return {"bernstein": int(tau["m_over_tau"]), "geometric": int(tau["m_eff"]), "m": 3500} if tau else None
+    if audit == "observability":
+        return _numbers("observability", row) or None
+    if audit == "trace_ratio":
+        return _numbers("theory-audits", row).get("trace_ratio")
+    if audit == "pit" and kind == "gnf" and (counts := _numbers("pit", cell)):
+        sensors, passing = int(counts["nodes"]), int(counts["passing"])
+        kinds = {name: int(counts[name]) for name in ("ZF", "RG") if name in counts}
+        return {"value": round(passing / sensors, 3), "sensors": sensors, "passing": passing, **kinds}
+    return None
+
+
+def _numbers(table: str, row: str, place: str = "") -> dict[str, float]:
+    return {name: float(number) for name, number in in_tables(table, row, place).items()}
+
+
+def _rates(cell: str) -> dict[str, float]:
+    return _numbers("contraction", cell)
+
+
+def _measured_on(cell: str) -> str:
+    return "gnf" if cell.startswith(TRAFFIC) else "kalman"
+
+
+def _sweep(audit: str) -> dict[str, list[Any]]:
+    """A sweep of the audited cell: its settings, and full width and joint coverage at each."""
+    places = printed_places(audit, AUDITED)
+    found = [_numbers(audit, AUDITED, place) for place in places]
+    widths, shares = ([one[name] for one in found] for name in ("width", "joint"))
+    return {audit: [int(place) for place in places], "width_full": widths, "joint": shares}
 
 
 def printed_elsewhere(audit: str, cell: str, method: str) -> Any:
     """The printed rate of the same cell for the other kind of filter, to set beside ours; None where there is none."""
-    rates, kind = TABLE.get(WHOLE.get(cell, cell)), kind_of(method)
-    if rates is None or kind is None or audit not in RATES or rates.learned == (kind == "learned"):
+    cell, kind = WHOLE.get(cell, cell), KINDS.get(method)
+    if kind is None or audit not in RATES or kind == _measured_on(cell):
         return None
-    return rates.measured[RATES.index(audit)]
+    return _rates(cell).get(audit)
 
 
 def compared(audit: str, record: dict[str, Any], cell: str, method: str) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
+from jointset.audits.stored import audit_files, read_audits
 from jointset.bench.figures_courses import courses_of_training, coverage_over_time, learning_curves, sweep
 from jointset.bench.figures_results import headline, scale
 from jointset.bench.results import existing_folder, read_results
-from jointset.bench.tables.audit_files import read_audits
 from jointset.bench.tables.diagnostics import SWEEPS
 from jointset.writing import new_folder, whole_file
 
@@ -22,7 +22,7 @@ __all__ = ["coverage_over_time", "figures", "headline", "learning_curves", "save
 
 def figures(folder: str | Path, *, paper: bool = False) -> Iterator[tuple[str, Figure]]:
     """Names and pictures that the folder has data for, once a protocol."""
-    rows, audits = read_results(existing_folder(folder)), read_audits(folder)
+    rows, audits = read_results(existing_folder(folder)), [read_audits(file) for file in audit_files(folder)]
     for protocol in sorted(set(rows["protocol"])):
         drawn = {
             "headline": headline(rows, protocol),

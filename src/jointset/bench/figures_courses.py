@@ -10,16 +10,16 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from jointset.audits.stored import Audited
 from jointset.bench.figures_results import LINES, cell_order, size_label
-from jointset.bench.paper import printed, printed_places, printed_rows
 from jointset.bench.plan import OWN
 from jointset.bench.report_traces import rolling, rolling_window, stored_trace
-from jointset.bench.tables.audit_files import Audited
 from jointset.bench.tables.diagnostics import Swept, swept
 from jointset.bench.tables.measured import full_name
 from jointset.catalogue import FILTERS, LEARNED
 from jointset.contracts import Array
 from jointset.methods import parse
+from jointset.paper import printed, printed_places, printed_rows
 from jointset.report.figures import INK, STYLE, new_figure
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jointset.bench.report_audits import Audited, read_audits
+from jointset.bench.report_audits import Shown, audits_shown
 from jointset.bench.report_groups import METRICS, Group, Panel, panels, reference
 from jointset.bench.report_traces import EXACT, axis, by_clock, course, digits, stamped, stored_trace, stretches_for
 from jointset.bench.report_words import opening, verdict
@@ -30,7 +30,7 @@ def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
 def render(folder: str | Path) -> str:
     """The page of a results folder as text."""
     rows = [{str(name): value for name, value in row.items()} for row in read_results(folder).to_dict("records")]
-    shown, audits = panels(rows), read_audits(folder)
+    shown, audits = panels(rows), audits_shown(folder)
     require(bool(rows or audits), f"no finished results in {folder}: `jointset bench --out {folder}` writes them")
     words = {
         "opening": opening(shown),
@@ -44,7 +44,7 @@ def render(folder: str | Path) -> str:
     return render_page("benchmark", words, SCRIPTS, page_data(folder, shown, audits))
 
 
-def page_data(folder: str | Path, shown: Sequence[Panel], audits: Sequence[Audited]) -> dict[str, Any]:
+def page_data(folder: str | Path, shown: Sequence[Panel], audits: Sequence[Shown]) -> dict[str, Any]:
     """Everything the page's tables and figures show, as plain numbers and words."""
     groups = [group for panel in shown for group in panel.groups]
     found = Traces(folder, sum(bool(group.rows) for group in groups))

@@ -81,8 +81,9 @@ def _audit_model(
     seed: int,
     reading: dict[str, Any],
 ) -> None:
-    from jointset.audits.collect import about, audit, audit_file, write_audits
+    from jointset.audits.collect import audit
     from jointset.audits.light import overall
+    from jointset.audits.stored import about, audit_file, write_audits
     from jointset.methods import load_predictor
     from jointset.panel import Panel
     from jointset.writing import output_file
@@ -132,7 +133,7 @@ def _audit_cells(
     training: dict[str, Any],
     again: bool,
 ) -> None:
-    from jointset.audits.collect import audit_file, write_audits
+    from jointset.audits.stored import FOLDER, audit_file, write_audits
     from jointset.bench.names import cells_named, methods_named, protocols_named
     from jointset.bench.task import message
     from jointset.catalogue import LEARNED
@@ -191,7 +192,7 @@ def _audit_cells(
         write_page(html, audited)
     shown = f"They are drawn in {html}." if html is not None else "--html FILE draws them, and so does jointset report."
     if audited:
-        typer.echo(f"Audits are in {out / '_audits'}. {shown}")
+        typer.echo(f"Audits are in {out / FOLDER}. {shown}")
     if failed:
         note(f"{len(failed)} of {len(pairs)} could not be audited: {'; '.join(failed)}")
         raise typer.Exit(1)
@@ -207,7 +208,8 @@ def _one_cell(
     started: Callable[..., None],
 ) -> dict[str, Any]:
     from jointset.audits.catalogue import AUDITS
-    from jointset.audits.collect import about, audit_cell
+    from jointset.audits.collect import audit_cell
+    from jointset.audits.stored import about
 
     def told(what: str) -> None:
         started(f"{cell.name}, {method}: {what}")
@@ -220,18 +222,20 @@ def _one_cell(
 
 def _known(file: Path, asked: dict[str, Any], again: bool) -> dict[str, Any]:
     """Audits that lie in a file; those made with other settings are refused, or dropped to be done again."""
-    from jointset.audits.collect import read_audit_file
+    from jointset.audits.stored import read_audits
 
+    if not file.is_file():
+        return {}
     try:
-        known = read_audit_file(file)
+        known = read_audits(file)
         for key, value in asked.items():
-            held = f"{file} has {key} {_told(known.get(key))}, not {_told(value)}"
-            require(not known or known.get(key) == value, f"{held}: choose another --out, or use --again")
+            held = f"{file} has {key} {_told(known.facts.get(key))}, not {_told(value)}"
+            require(known.facts.get(key) == value, f"{held}: choose another --out, or use --again")
     except InputError:
         if not again:
             raise
         return {}
-    return known
+    return dict(known.audits)
 
 
 def _told(value: Any) -> Any:

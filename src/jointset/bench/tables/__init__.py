@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from jointset.audits.stored import audit_files, read_audits
 from jointset.bench.results import existing_folder, read_results
-from jointset.bench.tables.audit_files import read_audits
 from jointset.bench.tables.build import build
 from jointset.bench.tables.diagnostics import DIAGNOSES, SWEEPS, diagnosis_table, ranges_table, sweep_table
 from jointset.bench.tables.grids import GRIDS
@@ -48,7 +48,7 @@ def tables(folder: str | Path, *, paper: bool = False, only: Sequence[str] = NAM
 
     Grids come once a protocol that the folder holds (`table` where it holds none).
     """
-    rows, audits = read_results(existing_folder(folder)), read_audits(folder)
+    rows, audits = read_results(existing_folder(folder)), [read_audits(file) for file in audit_files(folder)]
     protocols = sorted(set(rows["protocol"])) or ["table"]
     for grid in GRIDS:
         for protocol in protocols if grid.name in only else ():

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from jointset.bench.paper import where
 from jointset.bench.tables.grids import BEST_BACKBONE, BEST_NON_FILTER, GRAPH_AWARE, Grid, Measure
 from jointset.bench.tables.measured import At, Measured, Summary, absence, coverage_mark
 from jointset.bench.tables.model import REUSED, Column, Entry, Number, Table
 from jointset.bench.tables.places import Places
+from jointset.paper import where
 
 PAPER_ALPHA = 0.1
 MESSAGE = 32  # characters of an error message in a cell; the notes hold all of it

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from jointset.bench.paper import SIGMA_1, limits, printed, printed_places, printed_rows, where
-from jointset.bench.tables.audit_files import Audited
+from jointset.audits.stored import Audited
 from jointset.bench.tables.build import decimals
 from jointset.bench.tables.measured import absence
 from jointset.bench.tables.model import Column, Entry, Number, Table
+from jointset.paper import SIGMA_1, limits, printed, printed_places, printed_rows, where
 
 SYNTHETIC = "synthetic"  # the paper's own simulated cell, which it does not describe in full
 TRAFFIC = ("metr-la", "pems-bay")
@@ -126,7 +126,7 @@ def diagnosis_table(spec: Diagnosis, audits: Sequence[Audited], paper: bool) -> 
             if spec.name == "pit":
                 kind = "gnf"
             if (cell, kind) not in done:
-                rows.append((cell, kind, *_pairs(spec, Audited(cell, kind, {}), paper)))
+                rows.append((cell, kind, *_pairs(spec, Audited({"cell": cell, "filter": kind}, {}), paper)))
     if not rows:
         return None
     columns = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jointset.bench.paper import HADAMARD
 from jointset.bench.tables.measured import At
+from jointset.paper import HADAMARD
 
 METR, PEMS, METR_FULL, PEMS_FULL = "metr-la-20", "pems-bay-50", "metr-la-207", "pems-bay-325"
 BACKBONES = ("gpvar", "gru", "transformer", "stgnn")

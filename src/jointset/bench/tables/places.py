@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from jointset.bench.paper import printed, printed_places
 from jointset.bench.tables.grids import ANY_SEED, BEST_BACKBONE, BEST_NON_FILTER, Grid
 from jointset.bench.tables.measured import At, Measured, Summary, has_own_mean
+from jointset.paper import printed, printed_places
 
 GRAPH_FILTERS = {"text": ("gnf", "gnf-node"), "table": ("gnf-node", "gnf")}  # the one the protocol means first
 

@@ -21,7 +21,7 @@ SIGMA_1 = (
 
 @cache
 def _tables() -> dict[str, Any]:
-    return json.loads(files("jointset.bench").joinpath("paper_values.json").read_text(encoding="utf-8"))
+    return json.loads((files("jointset") / "paper_values.json").read_text(encoding="utf-8"))
 
 
 def printed(table: str, row: str, place: str = "") -> Mapping[str, str]:
