@@ -7,12 +7,12 @@ its own. `none` is no rule but a choice: a graph without edges, every sensor on 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.graph import symmetrize
 
-Array = NDArray[np.float64]
 EARTH_RADIUS = 6371.0088  # mean radius in km (IUGG)
 ROUNDING = 1e-12  # relative spread below which a sensor does not vary
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jointset.contracts import Array
 from jointset.errors import require
 from jointset.graph import symmetrize
 
-Array = NDArray[np.float64]
 Groups = tuple[tuple[int, ...], ...]
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from jointset.contracts import Array
 from jointset.errors import InputError, require
-
-Array = NDArray[np.float64]
 
 ROUNDING = 1e-6  # a float32 file may be asymmetric by its rounding, relative to its largest weight
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from jointset.contracts import Array
 from jointset.errors import InputError, require, some
 from jointset.files import NUMBER, existing_file, file_suffix, load_npz, load_numpy, naming, text_rows
 from jointset.fleet import AS_IT_IS, LISTED, Fleet, Notice, warn
-from jointset.graph import Array, check_adjacency
+from jointset.graph import check_adjacency
 
 EDGE_ENDS = {"source": "target", "from": "to"}
 EDGE_WEIGHTS = ("weight", "cost")

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from jointset import graph as graphs
 from jointset.atomic import whole_file
+from jointset.contracts import Array
 from jointset.errors import InputError, require, some
 from jointset.panel_checks import check_shape, numbers, read_only, sensor_index, sensor_names, shaped, stamps
 from jointset.times import Time, epoch_seconds, iso
@@ -21,7 +22,6 @@ from jointset.times import Time, epoch_seconds, iso
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[Any]
 DROP_ADVICE = "leave them out with --drop-dead or --drop, in Python with panel.drop"
 
 

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jointset.contracts import Array
 from jointset.errors import InputError, require, some
 from jointset.files import (
     NUMBER,
@@ -48,7 +48,6 @@ from jointset.times import column_seconds, iso, no_nulls
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[Any]
 Choose = Callable[[Sequence[str]], list[int]]  # places of the columns to read, from the names of all
 Parts = tuple[dict[str, Any], list[str]]  # what a panel is made of, and the names of all columns there were
 

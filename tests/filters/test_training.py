@@ -13,7 +13,7 @@ from jointset.filters.initial import orthogonal  # noqa: E402
 from jointset.filters.likelihood import low_rank_nll  # noqa: E402
 from jointset.filters.recipes import Recipe, rate_factor  # noqa: E402
 from jointset.filters.recurrence import pooled_states  # noqa: E402
-from jointset.filters.training import train  # noqa: E402
+from jointset.filters.training import last_seen, train  # noqa: E402
 from jointset.graph import normalized_shift  # noqa: E402
 
 N = 5
@@ -235,3 +235,11 @@ def test_schedules():
 def test_a_series_shorter_than_a_window_is_refused(model, series):
     with pytest.raises(InputError, match="fewer than one window"):
         train(model, series[:10], RECIPE, [0])
+
+
+def test_gaps_of_a_window_hold_the_last_reading_on_any_axis_of_time():
+    values = torch.tensor([[float("nan"), 1.0], [2.0, float("nan")], [float("nan"), 3.0]])  # (time, sensor)
+    wanted = torch.tensor([[0.0, 1.0], [2.0, 1.0], [2.0, 3.0]])
+    windows = torch.stack([values, values.flip(0)])  # (batch, time, sensor)
+    assert torch.equal(last_seen(windows[None], 2)[0, 0], wanted)
+    assert torch.equal(last_seen(windows.transpose(0, 1)[None], 1)[0, :, 0], wanted)

@@ -17,7 +17,7 @@ import torch
 from jointset.backbones.learned import LearnedBackbone, Progress
 from jointset.contracts import Array
 from jointset.filters.recipes import Recipe
-from jointset.filters.training import train, usable_device
+from jointset.filters.training import last_seen, train, usable_device
 
 
 class SquaredError:
@@ -44,7 +44,7 @@ class SquaredError:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Error of every seed (S,) on windows (S, B, L + 1, N), from row `skip` + 1 of each on."""
         self.live = weights
-        filled = last_seen(windows) if gaps else windows
+        filled = last_seen(windows, 2) if gaps else windows
         keep = windows.shape[2] - 1 - skip
         error = windows[:, :, -keep:] - filled[:, :, -keep - 1 : -1]
         error = error - self.backbone.changes(weights, filled[:, :, :-1], keep)
@@ -141,10 +141,3 @@ def cut(values: Array, rows: int, skip: int) -> Array:
     """Windows (W, rows + 1, N) whose trained parts follow one another: every row after the first ones counts once."""
     starts = np.arange(0, len(values) - rows, rows - skip)
     return values[starts[:, None] + np.arange(rows + 1)]
-
-
-def last_seen(windows: torch.Tensor) -> torch.Tensor:
-    """Missing readings of (S, B, L, N) replaced by the last one before them in the window, zero at its start."""
-    place = torch.arange(windows.shape[2], device=windows.device)[:, None]
-    last = torch.where(torch.isnan(windows), -1, place).cummax(2).values
-    return torch.where(last < 0, torch.zeros_like(windows), torch.gather(windows, 2, last.clamp(min=0)))

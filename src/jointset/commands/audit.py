@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jointset.commands.readings import DayFirst, Drop, IgnoreUnknown, Layout, Rename, TimeColumn, fleet_asked
+from jointset.commands import readings
 from jointset.errors import InputError, require, some
 from jointset.terminal import busy, note, phases, show_json
 
@@ -35,12 +35,12 @@ def audit_command(
     steps: Annotated[int | None, typer.Option(help="Learned filters: number of optimiser steps.")] = None,
     device: Annotated[str, typer.Option(help="Learned filters: cpu or cuda.")] = "cpu",
     again: Annotated[bool, typer.Option("--again", help="Also redo what lies in the results folder.")] = False,
-    layout: Layout = "auto",
-    time_column: TimeColumn = None,
-    day_first: DayFirst = False,
-    drop: Drop = None,
-    rename: Rename = None,
-    ignore_unknown: IgnoreUnknown = False,
+    layout: readings.Layout = "auto",
+    time_column: readings.TimeColumn = None,
+    day_first: readings.DayFirst = False,
+    drop: readings.Drop = None,
+    rename: readings.Rename = None,
+    ignore_unknown: readings.IgnoreUnknown = False,
 ) -> None:
     """Ask of a filter what the guarantee rests on: does it forget, are its scores dependent, are its laws right?
 
@@ -56,7 +56,7 @@ def audit_command(
             "nothing to audit: give MODEL and PANEL, or --cells NAMES --filters NAMES --out DIR",
         )
         assert model is not None and panel is not None
-        fleet = fleet_asked(drop, rename, ignore_unknown)
+        fleet = readings.fleet_asked(drop, rename, ignore_unknown)
         reading = {"layout": layout, "time_column": time_column, "day_first": day_first, "fleet": fleet}
         _audit_model(model, panel, names, out, as_json, html, seed, reading)
         return

@@ -9,17 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jointset.commands.readings import (
-    Alpha,
-    DayFirst,
-    Drop,
-    DropDead,
-    IgnoreEdges,
-    Layout,
-    Rename,
-    TimeColumn,
-    fleet_asked,
-)
+from jointset.commands import readings
 from jointset.errors import InputError, require, some
 from jointset.terminal import counted, note, phases, several, show_summary, show_trust, warn
 
@@ -35,19 +25,19 @@ def fit_command(
     ] = None,
     symmetrize: Annotated[bool, typer.Option("--symmetrize", help="Use (A + A')/2 of the graph.")] = False,
     directed: Annotated[bool, typer.Option("--directed", help="Accept a directed graph.")] = False,
-    layout: Layout = "auto",
-    time_column: TimeColumn = None,
-    day_first: DayFirst = False,
-    drop: Drop = None,
-    drop_dead: DropDead = False,
-    rename: Rename = None,
-    ignore_unknown: IgnoreEdges = False,
+    layout: readings.Layout = "auto",
+    time_column: readings.TimeColumn = None,
+    day_first: readings.DayFirst = False,
+    drop: readings.Drop = None,
+    drop_dead: readings.DropDead = False,
+    rename: readings.Rename = None,
+    ignore_unknown: readings.IgnoreEdges = False,
     method: Annotated[
         str, typer.Option("--method", "--filter", help="Name from `jointset methods`, as in gnf-node or ewma:box+aci.")
     ] = "kalman-tuned",
     shape: Annotated[str, typer.Option(help="ellipsoid or box.")] = "ellipsoid",
     calibration: Annotated[str, typer.Option(help="split, aci, agaci, dtaci or pid.")] = "split",
-    alpha: Alpha = 0.1,
+    alpha: readings.Alpha = 0.1,
     warmup: Annotated[int, typer.Option(help="First calibration row whose score counts.")] = 50,
     raw: Annotated[bool, typer.Option("--raw", help="Filter the values as they are, not standardised.")] = False,
     recipe: Annotated[str | None, typer.Option(help="Learned filters: fast, paper, or sharp (gnf-node).")] = None,
@@ -95,7 +85,7 @@ def fit_command(
     given = [flag for flag, value in flags.items() if value is not None]
     require(learned or not given, f"{some(given)}: only learned filters (gnf-node, ...) take that, {method} is none")
     model_folder(out)
-    fleet = fleet_asked(drop, rename, ignore_unknown)
+    fleet = readings.fleet_asked(drop, rename, ignore_unknown)
     with phases(4) as started:
         started("reading")
         options: dict[str, Any] = {"layout": layout, "time_column": time_column, "day_first": day_first}

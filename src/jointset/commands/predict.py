@@ -7,36 +7,25 @@ from typing import Annotated, Any
 
 import typer
 
-from jointset.commands.readings import (
-    DayFirst,
-    Drop,
-    Highest,
-    IgnoreUnknown,
-    Layout,
-    Lowest,
-    Model,
-    Rename,
-    TimeColumn,
-    fleet_asked,
-)
+from jointset.commands import readings
 from jointset.errors import require
 from jointset.terminal import busy, note, phases, several, show_json, show_region, show_summary, show_trust
 
 
 def predict_command(
-    model: Model,
+    model: readings.Model,
     panel: Annotated[Path | None, typer.Argument(help="Rows that follow those the model has seen.")] = None,
     out: Annotated[Path | None, typer.Option(help="One line a row: .csv, .json or .parquet (with PANEL).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     save: Annotated[bool, typer.Option("--save", help="Save the model as it is after the last row of PANEL.")] = False,
-    layout: Layout = "auto",
-    time_column: TimeColumn = None,
-    day_first: DayFirst = False,
-    drop: Drop = None,
-    rename: Rename = None,
-    ignore_unknown: IgnoreUnknown = False,
-    lowest: Lowest = None,
-    highest: Highest = None,
+    layout: readings.Layout = "auto",
+    time_column: readings.TimeColumn = None,
+    day_first: readings.DayFirst = False,
+    drop: readings.Drop = None,
+    rename: readings.Rename = None,
+    ignore_unknown: readings.IgnoreUnknown = False,
+    lowest: readings.Lowest = None,
+    highest: readings.Highest = None,
 ) -> None:
     """Show the set for the next reading, or run through the rows of a file.
 
@@ -47,7 +36,7 @@ def predict_command(
     from jointset.panel import Panel
     from jointset.writing import TABLES, output_file, write_run
 
-    fleet = fleet_asked(drop, rename, ignore_unknown)
+    fleet = readings.fleet_asked(drop, rename, ignore_unknown)
     with busy("loading the model"):
         predictor = load_predictor(model)
     limits = limits_asked(lowest, highest)

@@ -9,34 +9,23 @@ from typing import Annotated, Any
 
 import typer
 
-from jointset.commands.readings import (
-    DayFirst,
-    Drop,
-    Highest,
-    IgnoreUnknown,
-    Layout,
-    Lowest,
-    Model,
-    Rename,
-    TimeColumn,
-    fleet_asked,
-)
+from jointset.commands import readings
 from jointset.terminal import busy, note, several
 
 
 def stream_command(
-    model: Model,
+    model: readings.Model,
     save: Annotated[bool, typer.Option("--save", help="Save the model at the end of input or on Ctrl-C.")] = False,
     save_every: Annotated[int | None, typer.Option(help="Save it after every so many good rows too.")] = None,
     format: Annotated[str, typer.Option(help="Input: auto, csv or json.")] = "auto",
-    layout: Layout = "auto",
-    time_column: TimeColumn = None,
-    day_first: DayFirst = False,
-    drop: Drop = None,
-    rename: Rename = None,
-    ignore_unknown: IgnoreUnknown = False,
-    lowest: Lowest = None,
-    highest: Highest = None,
+    layout: readings.Layout = "auto",
+    time_column: readings.TimeColumn = None,
+    day_first: readings.DayFirst = False,
+    drop: readings.Drop = None,
+    rename: readings.Rename = None,
+    ignore_unknown: readings.IgnoreUnknown = False,
+    lowest: readings.Lowest = None,
+    highest: readings.Highest = None,
     top: Annotated[int, typer.Option(help="Sensors to name that contribute most to the score.")] = 3,
     trust: Annotated[bool, typer.Option("--trust", help="Add drift and expected coverage to every line.")] = False,
 ) -> None:
@@ -57,7 +46,7 @@ def stream_command(
     with busy("loading the model"):
         predictor = load_predictor(model)
     options: dict[str, Any] = {"format": format, "layout": layout, "time_column": time_column, "day_first": day_first}
-    fleet = fleet_asked(drop, rename, ignore_unknown)
+    fleet = readings.fleet_asked(drop, rename, ignore_unknown)
     options |= {"fleet": fleet, "limits": limits_asked(lowest, highest), "notice": note}
     live = Stream(predictor, top=top, trust=trust, **options)
     lines = (line.decode("utf-8", errors="replace") for line in typer.get_binary_stream("stdin"))

@@ -14,6 +14,7 @@ from jointset.filters.cells import NodeWeights, PooledWeights, VectorWeights
 from jointset.filters.initial import glorot, orthogonal
 from jointset.filters.likelihood import low_rank_nll
 from jointset.filters.recurrence import fused, node_states, pooled_states
+from jointset.filters.training import last_seen
 
 
 class _Model:
@@ -43,7 +44,7 @@ class _Model:
         filled, seen = windows, None
         if gaps:
             missing = torch.isnan(windows)
-            filled, seen = _last_seen(windows, missing), (~missing[:, 1:]).to(windows.dtype)
+            filled, seen = last_seen(windows, 1), (~missing[:, 1:]).to(windows.dtype)
         mean, diagonal, factor, after = self.laws(weights, filled[:, :-1], state)
         nll = low_rank_nll(filled[:, 1:] - mean, diagonal, factor, seen)  # (S, window, B)
         return nll[:, skip:].sum(1).mean(-1), after
@@ -138,11 +139,3 @@ def pooled_gates(y: torch.Tensor, shift: torch.Tensor | None, w: PooledWeights |
 
     features = GraphFeatures.apply(y if shift is None else y @ shift, w.graph_weight, w.graph_bias)
     return features @ w.input_weight + w.gate_bias
-
-
-def _last_seen(windows: torch.Tensor, missing: torch.Tensor) -> torch.Tensor:
-    """Missing readings of (S, T, B, N) replaced by the last one before them in the window, zero at its start."""
-    place = torch.arange(windows.shape[1], device=windows.device).reshape(1, -1, 1, 1)
-    last = torch.where(missing, -1, place).cummax(1).values
-    filled = torch.gather(windows, 1, last.clamp(min=0))
-    return torch.where(last < 0, torch.zeros_like(windows), filled)

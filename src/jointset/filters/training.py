@@ -275,3 +275,10 @@ class _Run:
     def _identity(self) -> str:
         data = hashlib.sha256(self.series.cpu().numpy().tobytes()).hexdigest()
         return repr((self.recipe, self.seeds, data, self.model.identity(), [tuple(w.shape) for w in self.weights]))
+
+
+def last_seen(windows: torch.Tensor, time: int) -> torch.Tensor:
+    """Missing readings (..., N) replaced by the last one before them along the axis of time, zero at its start."""
+    place = torch.arange(windows.shape[time], device=windows.device).reshape(-1, *[1] * (windows.ndim - 1 - time))
+    last = torch.where(torch.isnan(windows), -1, place).cummax(time).values
+    return torch.where(last < 0, torch.zeros_like(windows), torch.gather(windows, time, last.clamp(min=0)))

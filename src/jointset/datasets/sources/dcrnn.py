@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jointset.contracts import Array
 from jointset.datasets.sources.entry import Paths, optional, pick
 from jointset.datasets.sources.pickles import read_arrays
 from jointset.datasets.sources.tables import matrix, read_table, reading
 from jointset.errors import InputError, require, some
 from jointset.panel import Panel
 
-Array = NDArray[Any]
 UNITS = {"ns": 10**9, "us": 10**6, "ms": 10**3, "s": 1}
 
 

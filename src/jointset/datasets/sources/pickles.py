@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jointset.contracts import Array
 from jointset.errors import InputError, require
 
-Array = NDArray[Any]
 _ARRAY_CLASS = "numpy.ndarray"  # stands for the class, which is thus never called
 
 

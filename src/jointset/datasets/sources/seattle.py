@@ -14,7 +14,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jointset.datasets.sources import facts
 from jointset.datasets.sources.dcrnn import read_store
@@ -27,7 +26,6 @@ from jointset.panel import Panel
 
 PAGE = "https://github.com/zhiyongc/Seattle-Loop-Data"
 CONVERT = 'convert it once: pandas.read_pickle("{0}").to_csv("{0}.csv", index_label="time")'
-Array = NDArray[np.float64]
 
 
 def parse(paths: Paths) -> Panel:

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jointset.contracts import Array
 from jointset.errors import InputError, require, some
 from jointset.files import existing_file, naming
 from jointset.times import iso
 
-Array = NDArray[Any]
 LARGEST_MEMBER = 2 << 30  # bytes a file in a zip may unpack to
 
 

@@ -15,6 +15,14 @@ CITATION = (
 LICENCE = "MIT for the DCRNN code and graph files; no separate licence is stated for the readings"
 
 
+def _release(key: str, size: int, files: dict[str, str]) -> Home:
+    """The DCRNN release: a store of readings of a known size, and files of the graph, each with its checksum."""
+    (store, checksum), *graph = files.items()
+    remotes = [Remote(f"{DRIVE}{key}", store, checksum, size)]
+    remotes += [Remote(f"{GRAPH}/{file}", file, checksum) for file, checksum in graph]
+    return Home("DCRNN release in HDF5", PAGE, tuple(remotes), dcrnn.parse, needs="h5py")
+
+
 def _windows(name: str) -> Home:
     base = f"https://huggingface.co/datasets/witgaw/{name}"
     tables = [f"{part}.parquet" for part in ("train", "val", "test")]
@@ -39,34 +47,15 @@ METR_LA = Dataset(
     notes="0 means no reading (8.1 % of the cells, 2,148 rows entirely); the paper's tables keep zeros as values. "
     "The adjacency has ones on its diagonal, which are not counted as edges",
     homes=(
-        Home(
-            "DCRNN release in HDF5",
-            PAGE,
-            (
-                Remote(
-                    f"{DRIVE}1pAGRfzMx6K9WWsfDcD1NMbIif0T0saFC",
-                    "metr-la.h5",
-                    "64784b76d6fb8ec9bff4b6decafb354da2bb37840468fdccee5044e511277c05",
-                    57_038_056,
-                ),
-                Remote(
-                    f"{GRAPH}/adj_mx.pkl",
-                    "adj_mx.pkl",
-                    "a35687c6e15aa228dc45027b0ed2a0ea0f4ec78f573deb992c595092d12f61b3",
-                ),
-                Remote(
-                    f"{GRAPH}/graph_sensor_locations.csv",
-                    "graph_sensor_locations.csv",
-                    "eb8ea96e07358b45d0e4ba3b89c2673fa20c54af50150249e627389e749ade6f",
-                ),
-                Remote(
-                    f"{GRAPH}/distances_la_2012.csv",
-                    "distances_la_2012.csv",
-                    "a576a2a3e28dbb959be6da22688e24dd1b246b81264595e129147c256cd53de5",
-                ),
-            ),
-            dcrnn.parse,
-            needs="h5py",
+        _release(
+            "1pAGRfzMx6K9WWsfDcD1NMbIif0T0saFC",
+            57_038_056,
+            {
+                "metr-la.h5": "64784b76d6fb8ec9bff4b6decafb354da2bb37840468fdccee5044e511277c05",
+                "adj_mx.pkl": "a35687c6e15aa228dc45027b0ed2a0ea0f4ec78f573deb992c595092d12f61b3",
+                "graph_sensor_locations.csv": "eb8ea96e07358b45d0e4ba3b89c2673fa20c54af50150249e627389e749ade6f",
+                "distances_la_2012.csv": "a576a2a3e28dbb959be6da22688e24dd1b246b81264595e129147c256cd53de5",
+            },
         ),
         _windows("METR-LA"),
     ),
@@ -96,34 +85,15 @@ PEMS_BAY = Dataset(
     directed=True,
     notes="January to June 2017 (the paper writes May). The adjacency has ones on its diagonal",
     homes=(
-        Home(
-            "DCRNN release in HDF5",
-            PAGE,
-            (
-                Remote(
-                    f"{DRIVE}1wD-mHlqAb2mtHOe_68fZvDh1LpDegMMq",
-                    "pems-bay.h5",
-                    "65d69fb0a2323dba9867179eb7af47c8b814186bc459ff0a4937d21614153c8f",
-                    135_930_936,
-                ),
-                Remote(
-                    f"{GRAPH}/adj_mx_bay.pkl",
-                    "adj_mx_bay.pkl",
-                    "116275f5704d0d492018e14c047f7ae5004385b450aa907f88424055a4a97370",
-                ),
-                Remote(
-                    f"{GRAPH}/graph_sensor_locations_bay.csv",
-                    "graph_sensor_locations_bay.csv",
-                    "276ee01059610774d4e59572507f7e32eaac21f1f5882fcd9e3d7d426a4b7a6c",
-                ),
-                Remote(
-                    f"{GRAPH}/distances_bay_2017.csv",
-                    "distances_bay_2017.csv",
-                    "e5feed06bfa1ba4c554a946d0e03d99f2018365eec5a8f28fd8504dea9d082b5",
-                ),
-            ),
-            dcrnn.parse,
-            needs="h5py",
+        _release(
+            "1wD-mHlqAb2mtHOe_68fZvDh1LpDegMMq",
+            135_930_936,
+            {
+                "pems-bay.h5": "65d69fb0a2323dba9867179eb7af47c8b814186bc459ff0a4937d21614153c8f",
+                "adj_mx_bay.pkl": "116275f5704d0d492018e14c047f7ae5004385b450aa907f88424055a4a97370",
+                "graph_sensor_locations_bay.csv": "276ee01059610774d4e59572507f7e32eaac21f1f5882fcd9e3d7d426a4b7a6c",
+                "distances_bay_2017.csv": "e5feed06bfa1ba4c554a946d0e03d99f2018365eec5a8f28fd8504dea9d082b5",
+            },
         ),
         _windows("PEMS-BAY"),
     ),

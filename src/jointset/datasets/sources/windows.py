@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jointset.contracts import Array
 from jointset.datasets.sources.dcrnn import read_distances, read_locations
 from jointset.datasets.sources.entry import Paths, pick
 from jointset.datasets.sources.tables import clock_seconds, matrix, reading
@@ -27,7 +27,6 @@ from jointset.errors import InputError, require
 from jointset.graph_files import read_graph
 from jointset.panel import Panel
 
-Array = NDArray[Any]
 STEP = 300
 TIME = "t0_timestamp"
 BEFORE = [f"x_t-{k}_d0" for k in range(11, 0, -1)]
