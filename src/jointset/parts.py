@@ -52,7 +52,7 @@ MODULES = {
     "residuals.conditional": "Clock Local TimeOfDay",
     "residuals.shapes": "Constant EWMA Rolling RollingState UpdatedState",
     "residuals.splits": "ResidualSplit",
-    "reuse": "Reuse",
+    "reuse": "Reuse ShapingRows",
     "scores": "BlockMaximum ComponentScore Mahalanobis MaxStudentised RootMahalanobis SingleScore",
     "sensor_health": "Usual",
     "trust": "Reference Watch",
