@@ -47,7 +47,7 @@ def test_a_model_gets_a_table_with_a_sentence_for_every_audit(saved):
     assert result.exit_code == 0, result.output
     for name in DEFAULT:
         assert f"│ {name} " in result.stdout
-    assert "expect coverage 0.90 (" in " ".join(result.stdout.split())
+    assert "expect coverage 0.90 ±" in result.stdout
     assert "skipped: needs the training block" in result.stdout
 
 

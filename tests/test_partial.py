@@ -5,7 +5,6 @@ import pytest
 from scipy.stats import chi2, kstest
 
 from jointset import Panel
-from jointset.calibration import Split
 from jointset.datasets.cells import cell
 from jointset.laws import DenseLaw, LowRankLaw
 from jointset.methods import predictor_for
@@ -128,19 +127,6 @@ def test_effective_sensors_of_a_low_rank_law_are_those_of_the_dense_one():
     for mine, theirs in zip(law.effective_sensors(seen), dense.effective_sensors(seen), strict=True):
         np.testing.assert_allclose(mine, theirs)
     assert DenseLaw(np.zeros(4), np.eye(4)).effective_sensors(np.array([1, 1, 0, 1], bool)) == (3.0, 4.0)
-
-
-def test_another_alpha_has_a_scale_for_gaps_of_its_own():
-    """Rewrapped at 0.3, complete and partial rows are covered 0.7, as when calibrated at it."""
-    rng, n = np.random.default_rng(0), 12
-    values = rng.standard_normal((5000, n))
-    panel = Panel(values, [f"s{i}" for i in range(n)])
-    predictor = predictor_for("static").fit(panel[:1000]).calibrate(panel[1000:3000])
-    other = predictor.rewrapped(Split(0.3))
-    assert other.score.gaps.level == pytest.approx(0.7) and predictor.score.gaps.level == pytest.approx(0.9)
-    partial = with_gaps(rng, values[3000:], 9)
-    run = other.run(panel[3000:].with_values(partial), regions=False)
-    assert run.joint == pytest.approx(0.7, abs=0.03)
 
 
 RING = np.roll(np.eye(6), 1, axis=0) + np.roll(np.eye(6), -1, axis=0)

@@ -309,10 +309,3 @@ def test_command_line_says_the_verdict_and_streams_it(tmp_path):
         "calibration of 251 steps"
     )
     assert trusted["trust"]["drift_alarm"] is False
-
-
-def test_a_target_out_of_reach_is_named():
-    """A method without a level of its own, as `spci` without a wrap, is told apart from one that keeps its promise."""
-    scores = np.random.default_rng(0).random(1000)
-    short, kept = (start_watch(scores, radius).trust(0.0, 0.9) for radius in (0.43, 0.9))
-    assert "not the 0.90 asked for" in short.verdict and "asked for" not in kept.verdict

@@ -16,7 +16,9 @@ from jointset.calibration import ACI, PID, AgACI, DtACI, Split
 from jointset.datasets import Grssf, generate_grssf
 from jointset.errors import InputError
 from jointset.filters import GNF, GraphLGSSM, PooledFilter
+from jointset.filters.scaled import ScaledFilter
 from jointset.filters.static import StaticFilter
+from jointset.filters.var import VARFilter
 from jointset.laws import DenseLaw, LowRankLaw
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor, Outcome, Run
@@ -50,8 +52,10 @@ __all__ = [
     "PooledFilter",
     "Product",
     "Run",
+    "ScaledFilter",
     "Split",
     "StaticFilter",
+    "VARFilter",
     "generate_grssf",
     "load",
 ]

@@ -73,7 +73,7 @@ def _reused(predictor: JointPredictor, panel: Panel) -> Reuse | None:
     if shaped_on is None or not isinstance(filter_, Shaped):
         return None
     pieces = filter_.pieces(boxes=isinstance(predictor.score, MaxStudentised))
-    rows = round(predictor.n_calibration * len(shaped_on.digests) / len(panel))
+    rows = round(predictor.n_calibration * len(shaped_on) / len(panel))
     return reuse(pieces, panel.n_sensors, rows, predictor.alpha, shared_rows(shaped_on, panel))
 
 

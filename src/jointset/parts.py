@@ -13,6 +13,7 @@ from typing import Any
 
 PLUGINS = "jointset.methods"  # group of the entry points of other packages
 MODULES = {
+    "backbones.calendar": "Calendar",
     "backbones.gpvar": "GPVAR GPVARBackbone",
     "backbones.gru": "GRUBackbone GRUWeights",
     "backbones.stgnn": "STGNNBackbone STGNNWeights",
@@ -37,7 +38,9 @@ MODULES = {
     "filters.pool": "PooledFilter PooledState",
     "filters.recipes": "Recipe",
     "filters.residual": "ResidualFilter ResidualState",
+    "filters.scaled": "ScaledFilter ScaledState",
     "filters.static": "StaticFilter",
+    "filters.var": "VARFilter VARState",
     "partial": "GapScale",
     "published.copula": "CopulaRule CopulaState",
     "published.filter": "OwnScore PublishedFilter PublishedState",
@@ -50,9 +53,11 @@ MODULES = {
     "published.spci": "SPCIRule SPCIState",
     "residuals.components": "FactorBox GroupMaximum OrthogonalBlocks",
     "residuals.conditional": "Clock Local TimeOfDay",
+    "residuals.correlations": "FactorCorrelations MovingCorrelations",
+    "residuals.scale_regression": "ScaleRegression",
     "residuals.shapes": "Constant EWMA Rolling RollingState UpdatedState",
     "residuals.splits": "ResidualSplit",
-    "reuse": "Reuse ShapingRows",
+    "reuse": "Reuse",
     "scores": "BlockMaximum ComponentScore Mahalanobis MaxStudentised RootMahalanobis SingleScore",
     "sensor_health": "Usual",
     "trust": "Reference Watch",

@@ -72,9 +72,18 @@ def log_scores(law: Any, y: Array, tails: Tails | None = None) -> tuple[Array, T
 
     The size of the laws is fitted too: sets get theirs from calibration. NaN where nothing was read.
     """
+    return student_scores(*distances(law, y), tails)
+
+
+def distances(law: Any, y: Array) -> tuple[Array, Array, Array]:
+    """Squared distances, log-determinants and numbers (T,) of what was read of readings (T, N)."""
     law = law.dense() if hasattr(law, "pieces") else law
     distance, count = law.mahalanobis(y), (~np.isnan(y)).sum(-1)
-    log_det = 2.0 * law.nll(y) - distance - count * LOG_2PI
+    return distance, 2.0 * law.nll(y) - distance - count * LOG_2PI, count
+
+
+def student_scores(distance: Array, log_det: Array, count: Array, tails: Tails | None = None) -> tuple[Array, Tails]:
+    """The log densities (T,) of `log_scores` from what `distances` gives."""
     seen = count > 0
     if tails is None:
         require(bool(seen.any()), "no reading to weigh the members by")

@@ -23,7 +23,7 @@ from jointset.outliers import scorable, warn_absurd
 from jointset.panel import Panel
 from jointset.passes import Progress, laws_of, run_together
 from jointset.regions import named
-from jointset.reuse import Reuse, ShapingRows, shaping_rows
+from jointset.reuse import Reuse
 from jointset.runs import Outcome as Outcome
 from jointset.runs import Run as Run
 from jointset.scores import Mahalanobis
@@ -85,7 +85,7 @@ class JointPredictor:
         self.reuse: Reuse | None = None  # what it costs that the shape was fitted on the calibration rows
         self.last_time: int | None = None  # time stamp of the last row seen, where there are stamps
         self._pending: tuple[Any, Array | float, float] | None = None  # see `_ahead`
-        self.shaped_on: ShapingRows | None = None  # rows that a shape was fitted on
+        self.shaped_on: Panel | None = None  # rows that a shape was fitted on
 
     @property
     def alpha(self) -> float:
@@ -139,7 +139,7 @@ class JointPredictor:
             self.filter = self.filter.fit(panel.with_values((panel.values - shift) / scale), **options)
         self.calibration = sharing(self.calibration, self._shares)
         self.sensors, self.shift, self.scale, self.usual = panel.sensors, shift, scale, usual_of(panel)
-        self.shaped_on = shaping_rows(panel if pilot is None else pilot) if isinstance(self.filter, Shaped) else None
+        self.shaped_on = (panel if pilot is None else pilot) if isinstance(self.filter, Shaped) else None
         self.filter_state = self.calibration_state = self.watch = self._pending = self.reuse = None
         return self
 
@@ -208,7 +208,7 @@ class JointPredictor:
             raise InputError(
                 f"{message_start(self.filter)}an older version saved no scores to judge by: calibrate the model again"
             )
-        found = self.watch.trust(self.infinite_share, 1.0 - self.alpha)
+        found = self.watch.trust(self.infinite_share)
         return found if self.reuse is None else self.reuse.corrected(found, self.alpha, adapts(self.calibration))
 
     def contributions(self, y: Any) -> Array:
@@ -279,9 +279,8 @@ class JointPredictor:
         other.calibration, other._pending = sharing(calibration, self._shares), None
         other.calibration_state = other.calibration.start(self.calibration_scores)
         other.start_watch()
-        if calibration.alpha != self.alpha:
-            other.scale_gaps()
-            other.usual = other.usual and other.usual._replace(own=None)
+        if other.usual is not None and calibration.alpha != self.alpha:
+            other.usual = other.usual._replace(own=None)
         return other
 
     def start_watch(self) -> None:

@@ -7,11 +7,12 @@ small. The loss is a matter of how many directions are fitted on how many rows (
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
 
-from jointset.contracts import Array, Pieces
+from jointset.contracts import Pieces
 from jointset.errors import require_alpha
 from jointset.panel import Panel
 from jointset.storage import storable
@@ -79,37 +80,21 @@ def plug_in_coverage(n: int, m: int, alpha: float = 0.1) -> float:
     return float(betainc(n / 2, (m - n + 1) / 2, top / (1.0 + top)))
 
 
-@storable
-class ShapingRows(NamedTuple):
-    """What is kept of the rows that a shape was fitted on: a digest of each (T,), and their time stamps."""
-
-    digests: Array
-    times: Array | None
-
-
-def shaping_rows(panel: Panel) -> ShapingRows:
-    """Digests of the rows of a panel: equal for equal readings, NaN included."""
-    bits = (panel.values + 0.0).view(np.uint64)  # + 0.0: there is one zero
-    odd = np.random.default_rng(0).integers(2**63, size=panel.n_sensors, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    mixed = (bits ^ (bits >> np.uint64(29))) * odd  # modulo 2^64
-    return ShapingRows((mixed ^ (mixed >> np.uint64(32))).sum(axis=1).view(np.int64), panel.timestamps)
-
-
-def shared_rows(shaped: ShapingRows, calibration: Panel) -> float:
+def shared_rows(shaped: Panel, calibration: Panel) -> float:
     """Share of the calibration rows that the shape was fitted on: same readings, and same time stamps if both have any.
 
     Without stamps a row that repeats in either panel, such as one of zeros at night, says nothing.
     """
-    mine = shaping_rows(calibration)
-    if shaped.times is not None and mine.times is not None:
-        _, one, other = np.intersect1d(shaped.times, mine.times, return_indices=True)
-        same = int((shaped.digests[one] == mine.digests[other]).sum())
+    if shaped.timestamps is not None and calibration.timestamps is not None:
+        _, one, other = np.intersect1d(shaped.timestamps, calibration.timestamps, return_indices=True)
+        pairs = zip(shaped.values[one], calibration.values[other], strict=True)
+        same = sum(np.array_equal(*pair, equal_nan=True) for pair in pairs)
     else:
-        same = len(np.intersect1d(_single(shaped.digests), _single(mine.digests)))
+        same = len(_single_rows(shaped) & _single_rows(calibration))
     return same / max(len(calibration), 1)
 
 
-def _single(digests: Array) -> Array:
-    """Those that occur once."""
-    found, counts = np.unique(digests, return_counts=True)
-    return found[counts == 1]
+def _single_rows(panel: Panel) -> set[bytes]:
+    """The rows that occur once."""
+    counts = Counter(row.tobytes() for row in panel.values)
+    return {row for row, count in counts.items() if count == 1}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jointset.contracts import Array, Calibration, Filter, Score
 from jointset.folders import Stored, refusing, save_folder
-from jointset.reuse import Reuse, ShapingRows
+from jointset.reuse import Reuse
 from jointset.sensor_health import Usual
 from jointset.soundness import require_next_set, require_sound, require_working
 from jointset.trust import Watch
@@ -32,20 +32,15 @@ STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
     "usual": Usual | None,
     "left_out": tuple[str, ...],
     "reuse": Reuse | None,
-    "shaped_on": ShapingRows | None,  # until it is calibrated, when `reuse` says what matters of it
 }
-# parts that older folders lack, and what stands for them
-LATER = {"reuse": None, "usual": None, "left_out": (), "shaped_on": None}
+LATER = {"reuse": None, "usual": None, "left_out": ()}  # parts that older folders lack, and what stands for them
 
 
 def save_predictor(predictor: JointPredictor, path: str | Path) -> None:
     """Write a model folder, or replace the model of one."""
     with refusing(path):
         require_sound(predictor, require_next_set)
-    parts = {name: getattr(predictor, name) for name in STORED}
-    if predictor.calibration_state is not None:
-        parts["shaped_on"] = None
-    save_folder(path, parts)
+    save_folder(path, {name: getattr(predictor, name) for name in STORED})
 
 
 def restore_predictor(predictor_class: type[JointPredictor], stored: Stored) -> JointPredictor:

@@ -139,8 +139,8 @@ class Watch(NamedTuple):
             recent = (recent << 1 | hit) & _MASK
         return Watch(reference, high, low, self.steps + len(shifts), recent)
 
-    def trust(self, infinite_share: float, target: float | None = None) -> Trust:
-        """The verdict now; a target that the band does not reach is named."""
+    def trust(self, infinite_share: float) -> Trust:
+        """The verdict now."""
         reference, m, count = self.reference, len(self.reference.scores), min(self.steps, RECENT)
         drift = (self.high if self.high >= self.low else -self.low) / reference.limit
         hits, too_few = self.recent.bit_count(), reference.too_few(count)
@@ -158,7 +158,7 @@ class Watch(NamedTuple):
             infinite_share=infinite_share,
             verdict="",
         )
-        return found._replace(verdict=_sentence(found, hits, count, too_few, target))
+        return found._replace(verdict=_sentence(found, hits, count, too_few))
 
 
 _MASK = (1 << RECENT) - 1
@@ -211,12 +211,7 @@ def _ranks(ordered: Array, scores: Array | float) -> Any:
     return ordered.searchsorted(scores) + ordered.searchsorted(scores, side="right")
 
 
-def expected(coverage: float, low: float, high: float) -> str:
-    """The coverage to expect and its band, in words."""
-    return f"expect coverage {coverage:.2f} ({low:.2f} to {high:.2f} over {HORIZON:,} steps)"
-
-
-def _sentence(found: Trust, hits: int, count: int, too_few: int, target: float | None) -> str:
+def _sentence(found: Trust, hits: int, count: int, too_few: int) -> str:
     """What the calibration is worth, what it makes one expect, and how the last `count` readings compare with that."""
     low, high = found.band
     seen = f"{hits} of the last {count} readings were inside"
@@ -225,8 +220,7 @@ def _sentence(found: Trust, hits: int, count: int, too_few: int, target: float |
     m, size = found.n_calibration, found.effective_size
     parts = [f"calibration of {m:,} steps is worth about {size:,.0f} independent ones"]
     if not found.drift_alarm:
-        short = "" if target is None or target <= high else f", not the {target:.2f} asked for"
-        parts.append(f"{expected(found.coverage, low, high)}{short}")
+        parts.append(f"expect coverage {found.coverage:.2f} ({low:.2f} to {high:.2f} over {HORIZON:,} steps)")
     if few:
         grade = "too few inside" if found.drift_alarm else "too few inside, though not yet an alarm"
         parts.append(f"{grade}: {seen}, where at least {fewest} were to be expected")

@@ -173,10 +173,10 @@ def test_printed_values_belong_to_the_filter_they_were_measured_on():
 
 def test_words():
     assert audits_named(None) == DEFAULT
-    assert "worth about 310 independent ones" in effective_size(3427, 310.0, 0.9, (0.85, 0.95))
+    assert "worth about 310 independent ones" in effective_size(3427, 310.0, 0.1)
     assert "3 of 30 wrong starts still show after 200 steps" in contraction("rho_dG", 0.9, "x", math.nan, 3, 30, 200)
     assert "does not forget" in contraction("rho_dG", 1.0, "x", math.nan, 30, 30, 200)
-    assert "nothing can be said" in effective_size(100, float("nan"), 0.9, (0.8, 1.0))
+    assert "nothing can be said" in effective_size(100, float("nan"), 0.1)
 
 
 def test_a_rate_from_numpy_numbers_is_told_in_words():

@@ -329,7 +329,64 @@ def test_var_of_many_sensors_looks_at_neighbours_and_takes_gaps(monkeypatch):
     values = panel.values.copy()
     values[np.random.default_rng(1).random(values.shape) < 0.25] = np.nan
     fitted = backbone("var").fit(panel.with_values(values))
-    used = (fitted.weights[:8] != 0) | (fitted.weights[8:] != 0)
-    expected = ring(8) + np.eye(8) > 0
-    np.testing.assert_array_equal(used, expected)
-    assert np.isfinite(fitted.predict(values)).all()
+    used = np.zeros((8, 8), dtype=bool)
+    used[np.arange(8)[:, None], fitted.near] = True
+    np.testing.assert_array_equal(used, ring(8) + np.eye(8) > 0)
+    assert fitted.weights.shape == (6, 8) and np.isfinite(fitted.predict(values)).all()
+
+
+def test_var_that_looks_at_all_neighbours_is_the_dense_one(monkeypatch):
+    """With and without a graph, in all its terms: the short form is only another way to write the long one."""
+    from jointset.backbones import var
+
+    panel = daily(n=5, days=30)
+    made = var.VARBackbone(ridge=1e-3, clock=True, curved=True)
+    whole = made.fit(panel)
+    monkeypatch.setattr(var, "DENSE", 4)
+    short = made.fit(panel)
+    assert short.near.shape == (5, 5) and short.lags == whole.lags == 25
+    own = made.fit(Panel(panel.values, panel.sensors, timestamps=panel.timestamps, adjacency=ring(5)))
+    for one in (short, own):
+        np.testing.assert_allclose(one.predict(panel.values, times=panel.timestamps).shape, panel.values.shape)
+    monkeypatch.setattr(var, "LAGS", 2)
+    linear = var.VARBackbone(ridge=1e-3)
+    near = linear.fit(panel)
+    monkeypatch.setattr(var, "DENSE", 300)
+    np.testing.assert_allclose(near.predict(panel.values), linear.fit(panel).predict(panel.values), atol=1e-9)
+
+
+def daily(n=4, days=40, seed=0):
+    """Hourly readings with a strong course of the day, a weaker one of the week, and noise that lasts an hour."""
+    rng = np.random.default_rng(seed)
+    hours = np.arange(24 * days)
+    phase = rng.uniform(0, 6.28, n)
+    course = 3.0 * np.sin(2 * np.pi * hours[:, None] / 24 + phase) + np.cos(2 * np.pi * hours[:, None] / 168)
+    values = course + 0.3 * rng.standard_normal((len(hours), n))
+    return Panel(values, tuple(f"s{i}" for i in range(n)), timestamps=3600 * hours)
+
+
+def test_the_calendar_is_learnt_and_needs_its_times():
+    from jointset.backbones.var import VARBackbone
+
+    panel = daily()
+    train, test = panel[:800], panel[800:]
+    plain, clocked = VARBackbone().fit(train), VARBackbone(clock=True).fit(train)
+    history = [panel.values[800 - one.lags : 800] for one in (plain, clocked)]
+    errors = [
+        float(np.mean((test.values - one.predict(test.values, before, test.timestamps)) ** 2))
+        for one, before in zip((plain, clocked), history, strict=True)
+    ]
+    assert errors[1] < 1.25 * 0.09  # the noise alone has 0.09
+    assert errors[1] < 0.85 * errors[0]
+    with pytest.raises(InputError, match="times of the rows"):
+        clocked.predict(test.values)
+
+
+def test_without_stamps_or_with_few_days_there_is_no_calendar():
+    from jointset.backbones.var import VARBackbone
+
+    panel = daily()
+    for rows in (Panel(panel.values, panel.sensors), panel[:40]):
+        fitted = VARBackbone(clock=True).fit(rows)
+        assert not fitted.follows_clock and fitted.lags == 2
+        assert np.isfinite(fitted.predict(rows.values)).all()

@@ -6,8 +6,11 @@ import pytest
 from jointset.datasets import generate_grssf
 from jointset.filters import GNF, GraphLGSSM, PooledFilter
 from jointset.filters.residual import ResidualFilter
+from jointset.filters.scaled import ScaledFilter
 from jointset.filters.static import StaticFilter
+from jointset.filters.var import VARFilter
 from jointset.residuals.conditional import Local
+from jointset.residuals.correlations import FactorCorrelations
 from jointset.residuals.shapes import EWMA, Rolling
 from jointset.storage import pack, unpack
 
@@ -21,6 +24,10 @@ FILTERS = {
     "local": ResidualFilter(shape=Local(k=30), name="local"),
     "pool": PooledFilter([GraphLGSSM(), ResidualFilter(shape=EWMA(half_life=50), name="ewma")], [0.3, 0.7]),
     "pool of learned": PooledFilter([GNF(node=True, rank=r, steps=3) for r in (0, 2)], [0.5, 0.5]),
+    "var": VARFilter(),
+    "var of factors": VARFilter(FactorCorrelations()),
+    "scaled": ScaledFilter(GraphLGSSM(), 50.0, 12.0),
+    "scaled whole": ScaledFilter(ResidualFilter(shape=EWMA(half_life=50), name="ewma"), 0.0, 12.0),
     "gnf": GNF(steps=30),
     "gnf-node": GNF(node=True, steps=30),
     "diag-gru": GNF(graph=False, rank=0, steps=30),

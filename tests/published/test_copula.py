@@ -1,14 +1,9 @@
 """CopulaCPTS: agreement with recorded outputs, coverage, and the properties of its box."""
 
-import warnings
-
 import numpy as np
 import pytest
 
-from jointset import Panel
-from jointset.errors import InputError
 from jointset.published.copula import (
-    CopulaCPTS,
     CopulaRule,
     copula_radii,
     kde_radii,
@@ -107,23 +102,3 @@ def test_half_widths_scale_with_their_sensor(radii):
     scores = np.abs(np.random.default_rng(2).standard_normal((200, 3)))
     scale = np.array([1.0, 4.0, 0.25])
     np.testing.assert_allclose(radii(scores * scale, 0.1), radii(scores, 0.1) * scale)
-
-
-def test_a_sensor_with_two_readings_is_refused():
-    rng = np.random.default_rng(0)
-    values = rng.standard_normal((500, 4))
-    values[202:, 2] = np.nan
-    panel = Panel(values, list("abcd"))
-    predictor = CopulaCPTS(warmup=1).fit(panel[:200])
-    with pytest.raises(InputError, match="a sensor has 2 readings in the calibration rows, at least 25 are needed"):
-        predictor.calibrate(panel[200:])
-
-
-@pytest.mark.parametrize(("n", "warned"), [(5, False), (60, True)])
-def test_many_sensors_for_few_rows_are_told(n, warned):
-    panel = Panel(np.random.default_rng(0).standard_normal((500, n)), [f"s{i}" for i in range(n)])
-    predictor = CopulaCPTS(warmup=1).fit(panel[:350])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        predictor.calibrate(panel[350:])
-    assert any("expect less coverage" in str(one.message) for one in caught) is warned

@@ -12,7 +12,6 @@ from jointset.audits.records import Record, curve, listed
 from jointset.audits.subject import Subject
 from jointset.contracts import Array, Filter
 from jointset.filters import GraphLGSSM
-from jointset.trust import start_watch
 
 HORIZON = 50  # steps of rho_tr, rho_M0 and of the Jacobian product, as in the paper
 SMALL = 0.01  # share of the first effect below which it counts as forgotten
@@ -180,7 +179,6 @@ def m_eff(subject: Subject) -> Record:
     found, alpha = subject.dependence, subject.alpha
     paper, automatic = found.sizes, found.sizes_automatic
     size = float(np.fmin(paper.bernstein, automatic.bernstein))  # the window that sees more dependence counts
-    trust = start_watch(subject.scores, subject.radius).trust(0.0)
     gamma = found.autocovariance[1]
     cheb = chebyshev_interval(alpha, paper.m, gamma[1:], variance=float(gamma[0]))
     return {
@@ -192,7 +190,7 @@ def m_eff(subject: Subject) -> Record:
         "chebyshev": paper.chebyshev,
         "coverage_band": listed(bernstein_interval(alpha, size)) if size > 0 else None,
         "chebyshev_band": listed(cheb),
-        "verdict": verdicts.effective_size(paper.m, size, trust.coverage, trust.band),
+        "verdict": verdicts.effective_size(paper.m, size, alpha),
     }
 
 

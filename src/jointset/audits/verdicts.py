@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from jointset.audits.dependence import Season
+from jointset.audits.theory_coverage import bernstein_interval
 from jointset.errors import some
-from jointset.trust import expected
 
 HARMLESS = 0.023  # points of coverage the paper finds between plug-in and train-fit
 MISSED = 0.03  # a coverage this far below the target has missed it
@@ -17,6 +17,7 @@ BEYOND = (
     1.75  # errors over those foreseen that are too large: at most 5 % of stationary series of 1,551 scores have them
 )
 SETTLED = 0.03  # a width that moves by less than this share has settled
+DELTA = 0.1  # the coverage band holds with probability 1 - DELTA, as in `JointPredictor.trust`
 
 
 def steps_to_forget(rate: float, share: float = 0.01) -> float:
@@ -30,17 +31,26 @@ def steps_to_forget(rate: float, share: float = 0.01) -> float:
     return math.log(share) / math.log(rate)
 
 
-def effective_size(m: int, m_eff: float, coverage: float, band: tuple[float, float]) -> str:
-    """What a calibration block is worth, in the words and with the band of `JointPredictor.trust`.
+def band(alpha: float, m_eff: float) -> float:
+    """Half-width of the band of long-run coverage with this many independent scores, at 90 % confidence (Bernstein).
 
-    >>> effective_size(3427, 310.2, 0.9, (0.85, 0.95)).split("; ")
-    ['calibration of 3,427 steps is worth about 310 independent ones',
-     'expect coverage 0.90 (0.85 to 0.95 over 1,000 steps)']
+    >>> round(band(0.1, 310), 3)
+    0.045
+    """
+    low, high = bernstein_interval(alpha, m_eff, DELTA, clip=False)
+    return (high - low) / 2
+
+
+def effective_size(m: int, m_eff: float, alpha: float) -> str:
+    """What a calibration block is worth.
+
+    >>> effective_size(3427, 310.2, 0.1)
+    'calibration of 3,427 steps is worth about 310 independent ones; expect coverage 0.90 ± 0.05'
     """
     if not m_eff > 0:
         return f"calibration of {m:,} steps: all hits or none, so that nothing can be said on their dependence"
     told = f"calibration of {m:,} steps is worth about {m_eff:,.0f} independent ones"
-    return f"{told}; {expected(coverage, *band)}"
+    return f"{told}; expect coverage {1 - alpha:.2f} ± {band(alpha, m_eff):.2f}"
 
 
 def size_sweep(sizes: Sequence[int], errors: Sequence[float], exponent: float, ratio: float) -> str:

@@ -26,7 +26,18 @@ BACKBONES: dict[str, type[Backbone]] = {
     "transformer": TransformerBackbone,
     "stgnn": STGNNBackbone,
 }
-RESULTS = {"weights", "constant", "mean", "scale", "shift", "model"}  # set by fit, not by the user
+RESULTS = {
+    "weights",
+    "constant",
+    "mean",
+    "spread",
+    "near",
+    "calendar",
+    "day",
+    "scale",
+    "shift",
+    "model",
+}  # set by fit, not by the user
 
 
 def backbone(name: str, **options: Any) -> Backbone:

@@ -70,8 +70,11 @@ class Backbone(ABC):
         rows = np.concatenate([history, values])
         return forward_filled(np.concatenate([mean[None], rows]))[1:] if np.isnan(rows).any() else rows
 
-    def predict(self, values: Array, history: Array | None = None) -> Array:
-        """Means (T, N) of the rows of values (T, N), each from the rows before it; `history` precedes the first."""
+    def predict(self, values: Array, history: Array | None = None, times: Array | None = None) -> Array:
+        """Means (T, N) of the rows of values (T, N), each from the rows before it; `history` precedes the first.
+
+        `times` (T,) of the rows are for a mean that follows the clock; others leave them alone.
+        """
         filled = self.fill(values, history)
         return self._means(filled[:-1]) if len(filled) > self.lags else filled[:0]
 

@@ -2,19 +2,24 @@
 
 The model is of the change, y_t - y_{t-1} = A_1 y_{t-1} + A_2 y_{t-2} + c, with a ridge on A: the stronger the ridge,
 the nearer the mean is to the last reading. The ridge is chosen from a grid on the last fifth of the training rows, then
-all of them are fitted. With many sensors each looks at itself and its nearest neighbours on the graph only.
+all of them are fitted. With many sensors each looks at itself and its nearest neighbours only: those on the graph, or
+the most correlated ones where there is none.
+
+With `clock` the time of day and of the week and the change at the same time of the day before are regressors too, and
+with `curved` a bounded function of the last reading: what is far from the mean returns at another rate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from jointset.backbones.calendar import DAY, Calendar, calendar_of
 from jointset.backbones.interface import Backbone, seed_list, training_mean
 from jointset.contracts import Array
-from jointset.errors import require
+from jointset.errors import InputError, require
 from jointset.panel import Panel
 from jointset.storage import storable
 
@@ -22,6 +27,11 @@ LAGS = 2
 RIDGES = tuple(10.0**power for power in range(-6, 3))  # of the mean square of a regressor, times the rows
 DENSE = 300  # sensors up to which each looks at all others
 NEIGHBOURS = 20
+NO_CALENDAR = Calendar()
+HARMONICS = (12, 6)  # of the day and of the week
+DAYS = 10  # of training that the change of the day before needs
+TRIED = 50  # sensors that choose the ridge where each has regressors of its own
+SEARCHED = 2000  # rows that find the most correlated sensors
 
 
 @storable
@@ -30,7 +40,8 @@ class VARBackbone(Backbone):
     """Ridge vector autoregression of order 2 on the changes of all sensors.
 
     Deterministic: all seeds give the same model, and a validation block is not used. A gap takes the last reading as a
-    regressor, and no part as a target.
+    regressor, and no part as a target. One that is fitted with `clock` on rows with time stamps needs the times of the
+    rows it predicts.
 
     >>> from jointset import generate_grssf
     >>> VARBackbone().fit(generate_grssf("A", n=10, length=500).panel).weights.shape
@@ -38,32 +49,99 @@ class VARBackbone(Backbone):
     """
 
     ridge: float | None = None  # None: chosen on training rows
-    weights: Array | None = None  # (2 N, N), set by fit, as are the constant and the mean
+    clock: bool = False
+    curved: bool = False
+    weights: Array | None = None  # (p, N), set by fit, as are all that follow
     constant: Array | None = None
     mean: Array | None = None
+    spread: Array | None = None  # sd (N,), where curved
+    near: Array | None = None  # sensors each sensor looks at (N, k), itself first; None: all
+    calendar: Calendar = NO_CALENDAR
+    day: int = 0  # rows of a day, where the change of the day before is a regressor
 
     @property
     def lags(self) -> int:
-        """Two."""
-        return LAGS
+        """Two, or a day and one row more."""
+        return max(LAGS, self.day + 1 if self.day else 0)
+
+    @property
+    def follows_clock(self) -> bool:
+        """Whether a mean depends on the time of the reading."""
+        return bool(self.calendar)
 
     def fit_seeds(self, panel: Panel, seeds: int | Sequence[int], validation: Panel | None = None) -> list[VARBackbone]:
         """The one fitted model, for every seed."""
+        return [self.fit_weighted(panel)] * len(seed_list(seeds))
+
+    def fit_weighted(self, panel: Panel, weights: Array | None = None) -> VARBackbone:
+        """A fitted copy; rows count by their weights (T,), all alike where there are none."""
         mean = training_mean(panel)
         require(len(panel) > 5 * LAGS, f"a vector autoregression needs more than {5 * LAGS} rows, got {len(panel)}")
-        rows = replace(self, mean=mean).fill(panel.values)[LAGS:] - mean
-        X, change = np.hstack([rows[1:-1], rows[:-2]]), rows[2:] - rows[1:-1]
-        change = np.where(panel.mask[2:], change, np.nan)
-        near = _neighbours(panel)
-        ridge = _best_ridge(X, change, near) if self.ridge is None else self.ridge
-        weights, offset = _regression(X, change, near, ridge)
-        found = replace(self, ridge=self.ridge, weights=weights, constant=offset, mean=mean)
-        return [found] * len(seed_list(seeds))
+        made = replace(self, mean=mean, near=_neighbours(panel))
+        if self.curved:
+            made = replace(made, spread=np.maximum(np.nanstd(panel.values, axis=0), np.finfo(float).tiny))
+        if self.clock:
+            made = replace(made, calendar=calendar_of(panel, *HARMONICS), day=_rows_of_a_day(panel))
+        rows = made.fill(panel.values)[made.lags :]
+        times = None if panel.timestamps is None else panel.timestamps[made.lags :]
+        X = made._regressors(rows[:-1], times)
+        change = rows[made.lags :] - rows[made.lags - 1 : -1]
+        change = np.where(panel.mask[made.lags :], change, np.nan)
+        w = np.ones(len(X)) if weights is None else weights[made.lags :]
+        columns = None if made.near is None else made._columns(X.shape[1])
+        ridge = _best_ridge(X, change, columns, w) if self.ridge is None else self.ridge
+        coefficients, offset = _regressions(X, change, columns, w, (ridge,))[0]
+        return replace(made, weights=coefficients, constant=offset)
+
+    def _regressors(self, filled: Array, times: Array | None) -> Array:
+        """Regressors (T, p) of the row after every `lags` consecutive complete rows; times (T,) of those rows."""
+        assert self.mean is not None
+        rows = filled - self.mean
+        last, rows_out = rows[self.lags - 1 :], len(rows) - self.lags + 1
+        parts = [last, rows[self.lags - 2 : len(rows) - 1]]
+        if self.spread is not None:
+            parts.append(np.tanh(last / self.spread))
+        if self.day:
+            parts.append(rows[self.lags - self.day : len(rows) - self.day + 1] - rows[: len(rows) - self.day])
+        return np.hstack([*parts, self.calendar.terms(times, rows_out)])
+
+    def _columns(self, width: int) -> Array:
+        """Columns of the regressors that each sensor looks at (N, q), where it does not look at all of them."""
+        assert self.near is not None
+        n = len(self.near)
+        own = np.arange(n)[:, None]
+        blocks = (width - 2 * (self.calendar.day + self.calendar.week)) // n
+        parts = [self.near, self.near + n, *(own + block * n for block in range(LAGS, blocks))]
+        shared = np.arange(blocks * n, width)
+        return np.hstack([*parts, np.broadcast_to(shared, (n, len(shared)))])
+
+    def predict(self, values: Array, history: Array | None = None, times: Array | None = None) -> Array:
+        """Means (T, N) of the rows of values (T, N), each from the rows before it; `history` precedes the first."""
+        filled = self.fill(values, history)
+        return self._expected(filled[:-1], times) if len(filled) > self.lags else filled[:0]
 
     def _means(self, filled: Array) -> Array:
-        assert self.weights is not None and self.constant is not None and self.mean is not None
-        last, before = filled[1:], filled[:-1]
-        return last + np.hstack([last - self.mean, before - self.mean]) @ self.weights + self.constant
+        return self._expected(filled, None)
+
+    def _expected(self, filled: Array, times: Array | None) -> Array:
+        if self.follows_clock and times is None:
+            raise InputError("this mean was fitted with the clock: give the times of the rows")
+        assert self.weights is not None and self.constant is not None
+        X, last = self._regressors(filled, times), filled[self.lags - 1 :]
+        if self.near is None:
+            return last + X @ self.weights + self.constant
+        columns = self._columns(X.shape[1])
+        change = np.stack([np.einsum("nq,qn->n", x[columns], self.weights) for x in X])
+        return last + change + self.constant
+
+
+def _rows_of_a_day(panel: Panel) -> int:
+    """Rows of a day; 0 where they are too few, too many for the panel, or not all there."""
+    cadence = panel.cadence
+    if not cadence or DAY % cadence or not panel.is_regular:
+        return 0
+    rows = DAY // cadence
+    return rows if rows >= 4 and len(panel) >= DAYS * rows else 0
 
 
 def _neighbours(panel: Panel) -> Array | None:
@@ -71,42 +149,63 @@ def _neighbours(panel: Panel) -> Array | None:
     n = panel.n_sensors
     if n <= DENSE:
         return None
-    closeness = np.zeros((n, n)) if panel.adjacency is None else np.array(panel.adjacency, dtype=float)
+    closeness = _correlations(panel) if panel.adjacency is None else np.array(panel.adjacency, dtype=float)
     np.fill_diagonal(closeness, np.inf)
     return np.argsort(-closeness, axis=1, kind="stable")[:, :NEIGHBOURS]
 
 
-def _best_ridge(X: Array, change: Array, near: Array | None) -> float:
+def _correlations(panel: Panel) -> Array:
+    """Absolute correlations (N, N) of the changes of the last rows; a gap is no change."""
+    change = np.nan_to_num(np.diff(panel.values[-SEARCHED:], axis=0))
+    change /= np.maximum(np.sqrt((change**2).mean(axis=0)), np.finfo(float).tiny)
+    return np.abs(change.T @ change)
+
+
+def _best_ridge(X: Array, change: Array, columns: Array | None, w: Array) -> float:
     """The ridge of the grid with the smallest squared error on the last fifth of the rows."""
     cut = len(X) - max(len(X) // 5, 1)
+    if columns is not None:
+        some = np.arange(0, change.shape[1], max(1, change.shape[1] // TRIED))
+        columns, change = columns[some], change[:, some]
 
-    def error(ridge: float) -> float:
-        weights, offset = _regression(X[:cut], change[:cut], near, ridge)
-        return float(np.nanmean((change[cut:] - X[cut:] @ weights - offset) ** 2))
+    def error(weights: Array, offset: Array) -> float:
+        if columns is None:
+            found = X[cut:] @ weights
+        else:
+            found = np.stack([X[cut:][:, own] @ weights[:, i] for i, own in enumerate(columns)], axis=1)
+        return float(np.nanmean(w[cut:, None] * (change[cut:] - found - offset) ** 2))
 
-    return min(RIDGES, key=error)
+    fitted = _regressions(X[:cut], change[:cut], columns, w[:cut], RIDGES)
+    return RIDGES[int(np.argmin([error(*one) for one in fitted]))]
 
 
-def _regression(X: Array, change: Array, near: Array | None, ridge: float) -> tuple[Array, Array]:
-    """Weights (2 N, N) and constants (N,) of all sensors; a sensor with gaps is fitted on the rows that have it."""
-    n = change.shape[1]
-    weights, offset = np.zeros((2 * n, n)), np.zeros(n)
+def _regressions(
+    X: Array, change: Array, columns: Array | None, w: Array, ridges: Sequence[float]
+) -> list[tuple[Array, Array]]:
+    """For every ridge weights (p, N) and constants (N,) of all sensors, each from the rows that have it."""
+    n, width = change.shape[1], X.shape[1] if columns is None else columns.shape[1]
+    out = [(np.zeros((width, n)), np.zeros(n)) for _ in ridges]
     gaps = np.isnan(change).any(axis=0)
-    if near is None and not gaps.all():
-        weights[:, ~gaps], offset[~gaps] = _ridge(X, change[:, ~gaps], ridge)
-    for i in np.arange(n) if near is not None else np.flatnonzero(gaps):
-        columns = np.arange(2 * n) if near is None else np.concatenate([near[i], near[i] + n])
-        seen = ~np.isnan(change[:, i])
-        found, constant = _ridge(X[np.ix_(seen, columns)], change[seen, i : i + 1], ridge)
-        weights[columns, i], offset[i] = found[:, 0], constant[0]
-    return weights, offset
+    sensors = [np.array([i]) for i in (np.flatnonzero(gaps) if columns is None else range(n))]
+    if columns is None and not gaps.all():
+        sensors.append(np.flatnonzero(~gaps))
+    for some in sensors:
+        own = slice(None) if columns is None else columns[some[0]]
+        seen = ~np.isnan(change[:, some[0]])
+        found = _ridge(X[seen][:, own], change[np.ix_(seen, some)], w[seen], ridges)
+        for (weights, offset), one in zip(out, found, strict=True):
+            weights[:, some], offset[some] = one
+    return out
 
 
-def _ridge(X: Array, Y: Array, ridge: float) -> tuple[Array, Array]:
-    """Ridge regression (p, k) with a constant (k,) that is not shrunk; the ridge is in units of the regressors."""
-    center, target = X.mean(axis=0), Y.mean(axis=0)
-    X = X - center
+def _ridge(X: Array, Y: Array, w: Array, ridges: Sequence[float]) -> Iterator[tuple[Array, Array]]:
+    """Ridge regressions (p, k) with a constant (k,) that is not shrunk; a ridge is in units of each regressor."""
+    share, root = w / w.sum(), np.sqrt(w)[:, None]
+    center, target = share @ X, share @ Y
+    X = (X - center) * root
     gram = X.T @ X
-    gram[np.diag_indices_from(gram)] += ridge * max(float(gram.trace()) / len(gram), np.finfo(float).tiny)
-    weights = np.linalg.solve(gram, X.T @ (Y - target))
-    return weights, target - center @ weights
+    unit = np.sqrt(np.maximum(gram.diagonal(), np.finfo(float).tiny))
+    related, cross = gram / np.outer(unit, unit), X.T @ ((Y - target) * root) / unit[:, None]
+    for ridge in ridges:
+        weights = np.linalg.solve(related + ridge * np.eye(len(related)), cross) / unit[:, None]
+        yield weights, target - center @ weights

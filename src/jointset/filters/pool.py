@@ -11,18 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.abilities import Clocked, Shaped
+from jointset.abilities import Shaped
 from jointset.contracts import Array
 from jointset.errors import InputError, require
+from jointset.filters.held_out import BLOCK, FEWEST, WARMUP, blocks_of_laws, follows_clock, held_out
 from jointset.laws import concatenate
 from jointset.panel import Panel
 from jointset.pooling import log_scores, mixture_weights, pooled
 from jointset.storage import storable
-
-HELD_OUT = 0.15  # share of the training rows that weigh the members
-WARMUP = 50  # held-out rows that only bring the members to speed
-FEWEST = 100  # held-out rows below which all members weigh the same
-BLOCK = 8_000_000  # numbers a block of laws may hold
 
 
 @storable
@@ -73,12 +69,10 @@ class PooledFilter:
 
     def fit(self, panel: Panel) -> PooledFilter:
         """Weights on held-out rows, then members on all rows."""
-        cut = len(panel) - int(HELD_OUT * len(panel))
+        early, late = held_out(panel)
         if self.frozen:
-            return self if self.weights is not None else self.weigh(panel[cut:])
-        found = self
-        if self.weights is None:
-            found = self._fitted(panel[:cut] if len(panel) - cut >= FEWEST else panel).weigh(panel[cut:])
+            return self if self.weights is not None else self.weigh(late)
+        found = self._fitted(early).weigh(late) if self.weights is None else self
         return replace(found, members=self._fitted(panel).members)
 
     def _fitted(self, panel: Panel) -> PooledFilter:
@@ -114,15 +108,13 @@ class PooledFilter:
         """Laws of every member and readings, of as many rows after the warm-up as fit into memory, evenly spread."""
         rows, n = panel.values.shape
         kept = np.arange(WARMUP, rows, max(1, -(-(rows - WARMUP) * n**2 // BLOCK)))
-        state, size = PooledState(tuple(member.start() for member in self.members)), max(1, BLOCK // n**2)
-        found: list[list[Any]] = [[] for _ in self.members]
-        for first in range(0, rows, size):
-            block = slice(first, first + size)
-            laws, state = self._each(panel.values[block], state, _cut(panel.timestamps, block))
-            chosen = kept[(kept >= first) & (kept < first + size)] - first
-            for law, parts in zip(laws, found, strict=True):
-                parts.append(law[chosen])
-        return [concatenate(parts) for parts in found], panel.values[kept]
+        found = []
+        for member in self.members:
+            parts = []
+            for first, laws in blocks_of_laws(member, panel):
+                parts.append(laws[kept[(kept >= first) & (kept < first + len(laws.mean))] - first])
+            found.append(concatenate(parts))
+        return found, panel.values[kept]
 
     def start(self) -> PooledState:
         """The members' own starts."""
@@ -133,12 +125,12 @@ class PooledFilter:
     @property
     def follows_clock(self) -> bool:
         """Whether the law depends on the time of the reading."""
-        return any(_clocked(member) for member in self.members)
+        return any(follows_clock(member) for member in self.members)
 
     def expect(self, state: PooledState, when: int) -> PooledState:
         """The state when the next reading is known to come at this time (epoch seconds)."""
         pairs = zip(self.members, state.members, strict=True)
-        return PooledState(tuple(m.expect(s, when) if _clocked(m) else s for m, s in pairs))
+        return PooledState(tuple(m.expect(s, when) if follows_clock(m) else s for m, s in pairs))
 
     def law_sizes(self, values: Array) -> Array:
         """Numbers (T,) that the law of a row holds: a matrix of every member."""
@@ -167,15 +159,7 @@ class PooledFilter:
         """The laws of every member, and the state after the last row."""
         laws, after = [], []
         for member, before in zip(self.members, state.members, strict=True):
-            law, last = member.run(values, before, *((times,) if _clocked(member) else ()))
+            law, last = member.run(values, before, *((times,) if follows_clock(member) else ()))
             laws.append(law)
             after.append(last)
         return laws, PooledState(tuple(after))
-
-
-def _clocked(filter_: Any) -> bool:
-    return isinstance(filter_, Clocked) and filter_.follows_clock
-
-
-def _cut(times: Array | None, block: slice) -> Array | None:
-    return None if times is None else times[block]

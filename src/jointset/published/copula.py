@@ -13,7 +13,6 @@ Reference: Sun and Yu, "Copula conformal prediction for multi-step time series f
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -33,7 +32,6 @@ RATE, DECAY, BETA1, BETA2 = 1e-3, 1e-4, 0.9, 0.999
 # No Adam step is longer than RATE (1 - BETA1) / sqrt(1 - BETA2) = 3.17 RATE (Kingma and Ba, section 2.1).
 FLAT = 37.5 / STEEPNESS
 REFRESH = 8
-FEW = 0.25  # sensors for a row of the copula; independent normals: a third, 0.77 to 0.79 of 0.90; one for one, 0.39
 LONGEST = 3.17 * RATE
 
 
@@ -159,13 +157,6 @@ class CopulaRule:
     def start(self, residuals: Array) -> CopulaState:
         """Half-widths from the calibration residuals (m, N)."""
         scores = np.abs(residuals)
-        rows = int((1.0 - self.share) * len(scores))
-        if scores.shape[1] > FEW * rows:
-            warnings.warn(
-                f"copula: {scores.shape[1]} sensors share thresholds that are fitted to {rows} rows: these fit too "
-                f"well, expect less coverage than the {1.0 - self.alpha:.2f} asked for; calibrate on more rows",
-                stacklevel=2,
-            )
         if self.variant == "kde":
             return CopulaState(kde_radii(scores, self.alpha))
         return CopulaState(copula_radii(scores, self.alpha, self.share, self.steps, self.seed))

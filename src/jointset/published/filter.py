@@ -160,7 +160,7 @@ class PublishedFilter:
         means, state = self._means(values, PublishedState(self.backbone.start(), 0, None, ()))
         read = (values - means)[warmup - 1 :]
         read = read[~np.isnan(read).all(axis=1)]
-        residuals = complete_residuals(read, self.name, needed=self.needed)
+        residuals = complete_residuals(read, self.name)
         require(
             len(residuals) >= self.needed,
             f"{self.name}: {len(residuals)} calibration rows with readings (of {len(values)}, warm-up {warmup}) are "

@@ -1,0 +1,50 @@
+"""The calendar as regressors: sines and cosines of the time of day and of the week."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jointset.contracts import Array
+from jointset.panel import Panel
+from jointset.storage import storable
+
+DAY, WEEK = 86_400, 7 * 86_400
+CYCLES = 2  # of a period that the rows must span, for its terms to be used
+
+
+@storable
+class Calendar(NamedTuple):
+    """How many harmonics of the day and of the week (UTC) there are; with none of either there is no clock."""
+
+    day: int = 0
+    week: int = 0
+
+    def terms(self, times: Array | None, rows: int) -> Array:
+        """Sine and cosine of every harmonic (rows, 2 (day + week)) at times (rows,), epoch seconds."""
+        if not self or times is None:
+            return np.empty((rows, 0))
+        angles = [
+            2.0 * np.pi * k * (np.asarray(times) % period) / period
+            for period, count in ((DAY, self.day), (WEEK, self.week))
+            for k in range(1, count + 1)
+        ]
+        return np.stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)], axis=1)
+
+    def __bool__(self) -> bool:
+        """Whether there are terms."""
+        return self.day + self.week > 0
+
+
+def calendar_of(panel: Panel, day: int, week: int) -> Calendar:
+    """As many harmonics as asked for, of the periods that the rows span twice and meet twice a harmonic."""
+    cadence = panel.cadence
+    if panel.timestamps is None or not cadence:
+        return Calendar()
+    span = int(panel.timestamps[-1] - panel.timestamps[0])
+    counts = (
+        min(asked, (period - 1) // (2 * cadence)) if span >= CYCLES * period else 0
+        for period, asked in ((DAY, day), (WEEK, week))
+    )
+    return Calendar(*counts)

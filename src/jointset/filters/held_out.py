@@ -1,0 +1,36 @@
+"""Rows that are held out of training to choose by: the last ones of the panel, and laws of fitted filters there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jointset.abilities import Clocked
+from jointset.panel import Panel
+
+SHARE = 0.15  # of the training rows
+WARMUP = 50  # held-out rows that only bring a filter to speed
+FEWEST = 100  # held-out rows below which nothing is chosen
+BLOCK = 8_000_000  # numbers a block of laws may hold
+
+
+def held_out(panel: Panel) -> tuple[Panel, Panel]:
+    """The rows to fit on and those to choose on; where these are too few to choose, all are to be fitted on."""
+    cut = len(panel) - int(SHARE * len(panel))
+    return (panel[:cut] if len(panel) - cut >= FEWEST else panel), panel[cut:]
+
+
+def follows_clock(filter_: Any) -> bool:
+    """Whether the laws of a filter depend on the time of the reading."""
+    return isinstance(filter_, Clocked) and filter_.follows_clock
+
+
+def blocks_of_laws(filter_: Any, panel: Panel) -> Iterator[tuple[int, Any]]:
+    """Laws of consecutive rows of a panel from a fresh state, with the first row of each block."""
+    rows, n = panel.values.shape
+    state, size = filter_.start(), max(1, BLOCK // n**2)
+    for first in range(0, rows, size):
+        block = slice(first, first + size)
+        times = (panel.timestamps[block],) if follows_clock(filter_) and panel.timestamps is not None else ()
+        laws, state = filter_.run(panel.values[block], state, *times)
+        yield first, laws

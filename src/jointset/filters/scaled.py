@@ -1,0 +1,247 @@
+"""Adaptive scale around any filter: laws that grow and shrink with what was seen lately.
+
+Two factors, each optional. Of every sensor: the moving average v_i of its squared standardised residuals, and the
+covariance S becomes D S D with D = diag(sqrt(v)). Of the whole row: the moving average c of the squared distance a
+sensor under D S D, and the covariance becomes c D S D. Both half-lives, and that there is none, are chosen on held-out
+training rows by log density. What was not read moves nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jointset.abilities import Shaped, Sized, message_start
+from jointset.contracts import Array
+from jointset.covariance import Covariance
+from jointset.errors import InputError, require
+from jointset.filters.held_out import FEWEST, WARMUP, blocks_of_laws, follows_clock, held_out
+from jointset.laws import DenseLaw, LowRankLaw
+from jointset.panel import Panel
+from jointset.pooling import distances, matrix_of, student_scores
+from jointset.storage import storable
+
+SENSOR = (0.0, 300.0, 1000.0, 3000.0)  # half-lives in rows that are tried; 0: the scale does not move
+WHOLE = (0.0, 12.0, 48.0, 200.0)
+LARGEST = 20.0  # a square counts as no more than so many of the present average
+REACH = 20.0  # averages stay within so many times what is usual
+GAIN = 0.002  # log density a reading that a moving scale must bring: less may be chance
+NUMBERS = 20_000_000  # that the covariances which are factorised for a choice may hold
+LAST = 1000  # training rows that say what is usual
+
+
+@storable
+class ScaledState(NamedTuple):
+    """The state of the filter, v (N,) of the sensors, c of the whole."""
+
+    inner: Any
+    sensors: Array
+    whole: float
+
+
+@storable
+@dataclass(frozen=True)
+class ScaledFilter:
+    """A filter whose law follows the size of recent residuals, sensor by sensor and on the whole.
+
+    Parameters
+    ----------
+    inner
+        Any filter whose sets have one radius.
+    sensor_half_life, whole_half_life
+        Rows after which a residual counts half; 0: the scale does not move; None: chosen by `fit`.
+    frozen
+        The filter is fitted already, in the units that `fit` will be given; half-lives that are None are then chosen on
+        the last rows of the panel.
+    sensors, whole
+        Set by `fit`: v (N,) and c as they usually are.
+
+    >>> from jointset import GraphLGSSM, generate_grssf
+    >>> scaled = ScaledFilter(GraphLGSSM(), 300.0, 0.0).fit(generate_grssf("A", n=10, length=600).panel)
+    >>> scaled.law(scaled.start()).variance.shape
+    (10,)
+    """
+
+    inner: Any
+    sensor_half_life: float | None = None
+    whole_half_life: float | None = None
+    frozen: bool = False
+    sensors: Array | None = None
+    whole: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("sensor_half_life", "whole_half_life"):
+            given = getattr(self, name)
+            require(given is None or given >= 0, f"{name} must be 0 (none) or a number of rows, got {given}")
+
+    def fit(self, panel: Panel) -> ScaledFilter:
+        """Half-lives on rows that are held out from the filter first, then the filter on all rows."""
+        early, late = held_out(panel)
+        chosen = self
+        if self.sensor_half_life is None or self.whole_half_life is None:
+            chosen = replace(self, inner=self.inner if self.frozen else self.inner.fit(early)).choose(late)
+        fitted = replace(chosen, inner=self.inner if self.frozen else self.inner.fit(panel))
+        several = isinstance(fitted.inner, Shaped) and fitted.inner.shares is not None
+        require(not several, f"{message_start(fitted.inner)}sets of several radii cannot be scaled")
+        return fitted._usual(panel[-LAST:])
+
+    def choose(self, panel: Panel) -> ScaledFilter:
+        """The same around a fitted filter, half-lives that are None chosen on rows that it was not fitted on."""
+        sensors = SENSOR if self.sensor_half_life is None else (self.sensor_half_life,)
+        wholes = WHOLE if self.whole_half_life is None else (self.whole_half_life,)
+        plain = replace(self, sensor_half_life=sensors[0], whole_half_life=wholes[0])
+        if len(panel) < FEWEST:
+            return plain
+        gains = {
+            (life, whole): _gain(whole, *found)
+            for life, found in zip(sensors, self._distances(panel, sensors), strict=True)
+            for whole in wholes
+        }
+        life, whole = max(gains, key=gains.__getitem__)
+        if gains[life, whole] < gains[sensors[0], wholes[0]] + GAIN:
+            return plain
+        return replace(self, sensor_half_life=life, whole_half_life=whole)
+
+    def _distances(self, panel: Panel, lives: tuple[float, ...]) -> list[tuple[Array, Array, Array]]:
+        """For every half-life of the sensors distances, log-determinants and counts of the last rows."""
+        rows, n = panel.values.shape
+        first_kept = max(WARMUP, rows - max(FEWEST, NUMBERS // (n**2 * len(lives))))
+        averages = [np.ones(n) for _ in lives]
+        out: list[list[tuple[Array, Array, Array]]] = [[] for _ in lives]
+        for first, laws in blocks_of_laws(self.inner, panel):
+            y = panel.values[first : first + len(laws.mean)]
+            squares = (y - laws.mean) ** 2 / laws.variance
+            kept = slice(max(0, first_kept - first), None)
+            some = laws[kept] if first + len(y) > first_kept else None
+            for k, life in enumerate(lives):
+                course, averages[k] = _course(squares, averages[k], np.ones(n), life)
+                if some is not None:
+                    out[k].append(distances(scaled(some, np.sqrt(course[kept])), y[kept]))
+        return [tuple(np.concatenate(part) for part in zip(*blocks, strict=True)) for blocks in out]  # type: ignore[misc]
+
+    def _usual(self, panel: Panel) -> ScaledFilter:
+        """The same with v and c as in these rows."""
+        sensors, whole = np.ones(panel.n_sensors), 1.0
+        if self._moves and len(panel) > WARMUP:
+            squares, distance = [], []
+            for first, laws in blocks_of_laws(self.inner, panel):
+                y = panel.values[first : first + len(laws.mean)]
+                squares.append((y - laws.mean) ** 2 / laws.variance)
+                if not self.sensor_half_life:
+                    distance.append(laws.mahalanobis(y) / _read(y))
+            if self.sensor_half_life:
+                sensors = _typical(np.concatenate(squares)[WARMUP:])
+            else:
+                whole = float(_typical(np.concatenate(distance)[WARMUP:, None])[0])
+        return replace(self, sensors=sensors, whole=whole)
+
+    @property
+    def _moves(self) -> bool:
+        return bool(self.sensor_half_life or self.whole_half_life)
+
+    def start(self) -> ScaledState:
+        """The filter's own start, and scales as they usually are."""
+        if self.sensors is None:
+            raise InputError("the scaled filter is not fitted: call fit(panel) first")
+        return ScaledState(self.inner.start(), self.sensors, self.whole)
+
+    @property
+    def follows_clock(self) -> bool:
+        """Whether the law depends on the time of the reading."""
+        return follows_clock(self.inner)
+
+    def expect(self, state: ScaledState, when: int) -> ScaledState:
+        """The state when the next reading is known to come at this time (epoch seconds)."""
+        return state._replace(inner=self.inner.expect(state.inner, when))
+
+    def law_sizes(self, values: Array) -> Array:
+        """Numbers (T,) that the law of a row holds, before and after it is scaled."""
+        rows, n = values.shape
+        return 2 * self.inner.law_sizes(values) if isinstance(self.inner, Sized) else np.full(rows, 2 * n**2)
+
+    def law(self, state: ScaledState) -> Any:
+        """Law of the next reading."""
+        law = self.inner.law(state.inner)
+        return scaled(law, np.sqrt(state.sensors * state.whole)) if self._moves else law
+
+    def step(self, state: ScaledState, y: Array) -> ScaledState:
+        """State after one reading (N,), NaN = missing."""
+        inner = self.inner.step(state.inner, y)
+        if not self._moves:
+            return state._replace(inner=inner)
+        law, distance = self.inner.law(state.inner), np.nan
+        if self.whole_half_life:
+            distance = scaled(law, np.sqrt(state.sensors)).mahalanobis(y)
+        return self._moved(((y - law.mean) ** 2 / law.variance)[None], np.atleast_1d(distance), state, inner)[2]
+
+    def run(self, values: Array, state: ScaledState, times: Array | None = None) -> tuple[Any, ScaledState]:
+        """Laws of all rows (T, N) and the state after the last one; `times` (T,) where the filter follows the clock."""
+        laws, inner = self.inner.run(values, state.inner, *(() if times is None else (times,)))
+        if not self._moves:
+            return laws, state._replace(inner=inner)
+        squares = (values - laws.mean) ** 2 / laws.variance
+        sensors, _ = self._sensors(squares, state.sensors)
+        distance = np.full(len(values), np.nan)
+        if self.whole_half_life:
+            distance = scaled(laws, np.sqrt(sensors)).mahalanobis(values)
+        sensors, whole, after = self._moved(squares, distance, state, inner)
+        return scaled(laws, np.sqrt(sensors * whole[:, None])), after
+
+    def _sensors(self, squares: Array, before: Array) -> tuple[Array, Array]:
+        assert self.sensors is not None
+        return _course(squares, before, self.sensors, self.sensor_half_life or 0.0)
+
+    def _moved(
+        self, squares: Array, distance: Array, state: ScaledState, inner: Any
+    ) -> tuple[Array, Array, ScaledState]:
+        """v (T, N) and c (T,) before every row, and the state after the last, from what the rows showed."""
+        sensors, last = self._sensors(squares, state.sensors)
+        each, usual = (distance / _read(squares))[:, None], np.array([self.whole])
+        course, whole = _course(each, np.array([state.whole]), usual, self.whole_half_life or 0.0)
+        return sensors, course[:, 0], ScaledState(inner, last, float(whole[0]))
+
+
+def scaled(law: Any, scale: Array) -> Any:
+    """The law around the same mean whose sd are `scale` (N,) or (T, N) times as large."""
+    if isinstance(law, LowRankLaw):
+        return replace(law, diagonal=scale**2 * law.diagonal, factor=scale[..., None] * law.factor)
+    return DenseLaw(law.mean, Covariance(matrix_of(law) * (scale[..., :, None] * scale[..., None, :])))
+
+
+def _read(rows: Array) -> Array:
+    """How many sensors were read in each row (T,), at least 1."""
+    return np.maximum((~np.isnan(rows)).sum(axis=-1), 1)
+
+
+def _course(squares: Array, average: Array, usual: Array, half_life: float) -> tuple[Array, Array]:
+    """Moving averages (T, k) before every row of squares (T, k), and after the last; NaN moves nothing."""
+    out = np.empty(squares.shape)
+    if not half_life:
+        out[:] = average
+        return out, average
+    weight = 1.0 - 2.0 ** (-1.0 / half_life)
+    for t, row in enumerate(squares):
+        out[t] = average
+        step = np.fmin(row, LARGEST * average) - average
+        average = np.clip(average + weight * np.where(np.isnan(row), 0.0, step), usual / REACH, usual * REACH)
+    return out, average
+
+
+def _typical(squares: Array) -> Array:
+    """Mean squares (k,) of columns (T, k), none of which counts as more than `LARGEST` times the median."""
+    columns = []
+    for column in squares.T:
+        read = column[~np.isnan(column)]
+        middle = float(np.median(read)) if len(read) else 1.0
+        columns.append(float(np.minimum(read, LARGEST * 2.2 * middle).mean()) if len(read) and middle > 0 else 1.0)
+    return np.array(columns)
+
+
+def _gain(half_life: float, distance: Array, log_det: Array, count: Array) -> float:
+    """Log density a reading when c moves with this half-life."""
+    one = np.ones(1)
+    course = _course((distance / np.maximum(count, 1))[:, None], one, one, half_life)[0][:, 0]
+    scores, _ = student_scores(distance / course, log_det + count * np.log(course), count)
+    return float(np.nansum(scores) / count.sum())

@@ -1,0 +1,134 @@
+"""How large the next residual of every sensor will be: its scale from the clock, the level and what was seen lately.
+
+The logarithm of the squared scale is linear in the logarithms of moving averages of squared residuals, over a few rows
+to a few hundred, of the sensor and of the whole network; in the predicted mean and its square; and in the time of day
+and of the week. The coefficients of each sensor maximise a Student-t likelihood (Newton's method, from the regression
+of the logarithms of squares), so that a glitch is an outlier and not a scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from jointset.backbones.calendar import Calendar, calendar_of
+from jointset.contracts import Array
+from jointset.panel import Panel
+from jointset.storage import storable
+
+HALF_LIVES = (3.0, 12.0, 48.0, 288.0)  # rows
+HARMONICS = (6, 2)  # of the day and of the week
+NO_CALENDAR = Calendar()
+FREEDOM = 5.0  # of the Student-t
+FLOOR = 0.01  # smallest scale, in those of all residuals of a sensor
+LARGEST = 20.0  # a residual counts as no more than so many of them
+WIDEST = 4.0  # a regressor counts as no more than so many of its standard deviations
+STILL = 0.3  # smallest standard deviation of the logarithm of a moving average
+RIDGE = 1e-3
+FEW = 30.0  # over the number of rows, added to the ridge
+STEPS = 8  # of Newton's method
+MEAN_LOG = 1.27  # minus the mean logarithm of a squared standard normal
+ROWS = (2_000, 8_000)  # rows that the coefficients are fitted on: at least, and at most
+
+
+@storable
+@dataclass(frozen=True)
+class ScaleRegression:
+    """Scales of the next residuals; all fields but the calendar are set by `fit`."""
+
+    calendar: Calendar = NO_CALENDAR
+    usual: Array | None = None  # root mean square of the residuals of every sensor (N,)
+    center: Array | None = None  # of the regressors (p, N)
+    spread: Array | None = None  # (p, N)
+    weights: Array | None = None  # (p + 1, N), the constant first
+
+    def fit(self, residuals: Array, means: Array, panel: Panel) -> ScaleRegression:
+        """Coefficients from residuals (T, N), NaN where there is none, around the means of a panel's rows."""
+        usual = np.sqrt(np.nanmean(residuals**2, axis=0))
+        usual = np.maximum(usual, max(float(usual.max()) * 1e-9, np.finfo(float).tiny))
+        made = replace(self, usual=usual, calendar=calendar_of(panel, *HARMONICS))
+        n = len(usual)
+        size = int(np.clip(ROWS[1] * 250 // n, *ROWS))
+        kept = np.arange(0, len(residuals), max(1, -(-len(residuals) // size)))
+        memory, _ = made.memories(residuals, made.start(), kept)
+        times = None if panel.timestamps is None else panel.timestamps[kept]
+        X = made._regressors(memory, means[kept], times)  # (T, p, N)
+        center, spread = X.mean(axis=0), X.std(axis=0) + 1e-9
+        moving = slice(0, 2 * len(HALF_LIVES))
+        spread[moving] = np.maximum(spread[moving], STILL)  # what hardly moved here says nothing about where it goes
+        X = np.clip((X - center) / spread, -WIDEST, WIDEST)
+        squares = residuals[kept] ** 2 + (FLOOR * usual) ** 2
+        weights = np.stack([_likeliest(X[:, :, i], squares[:, i]) for i in range(n)], axis=1)
+        return replace(made, center=center, spread=spread, weights=weights)
+
+    def start(self) -> Array:
+        """Moving averages of squares (H, N + 1) before the first row, the network's last: as in all rows."""
+        assert self.usual is not None
+        return np.tile(np.append(self.usual**2, 1.0), (len(HALF_LIVES), 1))
+
+    def memories(self, residuals: Array, memory: Array, kept: Array | None = None) -> tuple[Array, Array]:
+        """Moving averages (T, H, N + 1) before every row of residuals (T, N), or those kept, and after the last one.
+
+        Gaps move nothing.
+        """
+        assert self.usual is not None
+        squares = np.minimum(residuals**2, (LARGEST * self.usual) ** 2)
+        seen = ~np.isnan(squares)
+        count = seen.sum(axis=1, keepdims=True)
+        network = np.where(seen, squares / self.usual**2, 0.0).sum(axis=1, keepdims=True) / np.maximum(count, 1)
+        squares = np.hstack([squares, np.where(count > 0, network, np.nan)])
+        gaps = np.isnan(squares).any(axis=1)
+        weight = (1.0 - 2.0 ** (-1.0 / np.array(HALF_LIVES)))[:, None]
+        place = np.arange(len(squares)) if kept is None else np.full(len(squares), -1)
+        if kept is not None:
+            place[kept] = np.arange(len(kept))
+        out = np.empty((place.max(initial=-1) + 1, *memory.shape))
+        for t, row in enumerate(squares):
+            if place[t] >= 0:
+                out[place[t]] = memory
+            memory = memory + weight * ((np.where(np.isnan(row), memory, row) if gaps[t] else row) - memory)
+        return out, memory
+
+    def scales(self, memory: Array, means: Array, times: Array | None) -> Array:
+        """Scales (T, N) of residuals, from the moving averages before them (T, H, N + 1) and the means (T, N)."""
+        assert self.weights is not None and self.usual is not None
+        X = self._regressors(memory, means, times)
+        X = np.clip((X - self.center) / self.spread, -WIDEST, WIDEST)
+        log_square = self.weights[0] + np.einsum("tpn,pn->tn", X, self.weights[1:])
+        low, high = 2.0 * np.log(FLOOR * self.usual), 2.0 * np.log(LARGEST * self.usual)
+        return np.exp(0.5 * np.clip(log_square, low, high))
+
+    def _regressors(self, memory: Array, means: Array, times: Array | None) -> Array:
+        """Regressors (T, p, N)."""
+        assert self.usual is not None
+        own = np.log(memory[:, :, :-1] + (FLOOR * self.usual) ** 2)
+        network = np.broadcast_to(np.log(memory[:, :, -1:] + FLOOR**2), own.shape)
+        clock = self.calendar.terms(times, len(means))[:, :, None]
+        clock = np.broadcast_to(clock, (*clock.shape[:2], means.shape[1]))
+        return np.concatenate([own, network, means[:, None], means[:, None] ** 2, clock], axis=1)
+
+
+def _likeliest(X: Array, squares: Array) -> Array:
+    """Coefficients (p + 1,) of log s^2 that make residuals with these squares likeliest, the constant first."""
+    seen = ~np.isnan(squares)
+    x, squares = np.hstack([np.ones((seen.sum(), 1)), X[seen]]), squares[seen]
+    ridge = (RIDGE + FEW / len(x)) * np.eye(x.shape[1])
+    ridge[0, 0] = 0.0
+    weights = np.linalg.solve(x.T @ x / len(x) + ridge, x.T @ np.log(squares) / len(x))
+    weights[0] += MEAN_LOG
+    for _ in range(STEPS):
+        ratio = squares / np.exp(x @ weights) / FREEDOM
+        share = ratio / (1.0 + ratio)
+        slope = x.T @ (0.5 - 0.5 * (FREEDOM + 1.0) * share) / len(x) + ridge @ weights
+        bend = 0.5 * (FREEDOM + 1.0) * share * (1.0 - share) + 0.02  # kept away from 0
+        step = np.linalg.solve((x * bend[:, None]).T @ x / len(x) + ridge, slope)
+        weights = weights - step * min(1.0, 1.0 / max(float(np.abs(step).max()), 1e-12))
+    return weights
+
+
+def outlier_weights(standard: Array) -> Array:
+    """Weights (T,) of rows of standardised residuals (T, N), as of a Student-t; 0 where nothing was read."""
+    seen = ~np.isnan(standard)
+    mean_square = np.where(seen, standard, 0.0) ** 2 @ np.ones(standard.shape[1]) / np.maximum(seen.sum(axis=1), 1)
+    return np.where(seen.any(axis=1), 1.0 / (1.0 + mean_square / 3.0), 0.0)
