@@ -170,6 +170,10 @@ class Covariance:
         """Covariance of the sensors at these places."""
         return Covariance(self.matrix.take(places, axis=-2).take(places, axis=-1))
 
+    def rows(self, places: Array) -> Array:
+        """Rows (k, N) of the matrix at these places."""
+        return self.matrix.take(places, axis=0)
+
     def factorised(self) -> Covariance:
         """The same with its root in the place of its matrix, which is given up."""
         self.root = cholesky_in_place(self.matrix)
@@ -221,6 +225,43 @@ class Covariance:
     def from_coordinates(self, x: Array) -> Array:
         """Back to the sensors."""
         return x
+
+
+class Raised(Covariance):
+    """A matrix (N, N) that somebody else keeps, plus a number on its diagonal; copied only where the sum is needed."""
+
+    lasting = False
+
+    def __init__(self, below: Array, number: float) -> None:
+        self.below, self.number, self.shape = below, number, below.shape
+
+    @cached_property
+    def matrix(self) -> Array:  # type: ignore[override]
+        """The matrix, formed."""
+        sum_ = self.below.copy()
+        add_to_diagonal(sum_, self.number)
+        return sum_
+
+    @cached_property
+    def variance(self) -> Array:
+        """Diagonal."""
+        return self.below.diagonal() + self.number
+
+    def select(self, places: Array) -> Covariance:
+        """Covariance of the sensors at these places."""
+        block = self.below.take(places, axis=0).take(places, axis=1)
+        add_to_diagonal(block, self.number)
+        return Covariance(block)
+
+    def rows(self, places: Array) -> Array:
+        """Rows (k, N) of the matrix at these places."""
+        rows = self.below.take(places, axis=0)
+        rows[np.arange(len(places)), places] += self.number
+        return rows
+
+    def bare(self) -> Covariance:
+        """The same without what can be computed again."""
+        return Raised(self.below, self.number)
 
 
 class Cut:

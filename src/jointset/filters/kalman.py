@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.covariance import Covariance, Cut, add_to_diagonal
+from jointset.covariance import Covariance, Cut, Raised
 from jointset.covariance_modes import ModeCovariance, StepCovariances
 from jointset.errors import InputError, require
 from jointset.filters.kalman_gaps import block_step, posterior_excess, shortened, transition_form
@@ -201,7 +201,12 @@ class GraphLGSSM:
     @cached_property
     def input_gain(self) -> Array:
         """F K (N, N): how a reading enters the next prediction."""
-        return self._matrix(self.spectrum[0] * self.steady.gain)
+        return self._matrix(self._input_gains)
+
+    @cached_property
+    def _input_gains(self) -> Array:
+        """The same mode by mode (N,)."""
+        return self.spectrum[0] * self.steady.gain
 
     # ------------------------------------------------------------------ filtering
 
@@ -227,9 +232,7 @@ class GraphLGSSM:
         if state.covariance is None:
             plain = self.emitted if state.prior is None else None
             return ModeCovariance(self._basis, self._prior_of(state) + self.sigma_r**2, state.excess, plain=plain)
-        matrix = state.covariance.copy()
-        add_to_diagonal(matrix, self.sigma_r**2)
-        return Covariance(matrix)
+        return Raised(state.covariance, self.sigma_r**2)
 
     def _prior_of(self, state: KalmanState) -> Array:
         return self.steady.prior if state.prior is None else state.prior
@@ -237,8 +240,11 @@ class GraphLGSSM:
     def step(self, state: KalmanState, y: Array) -> KalmanState:
         """State after one reading (N,); NaN = missing, left out of the update exactly."""
         y = np.asarray(y, dtype=float)
-        missing, S = np.isnan(y), self._emitted(state)
-        e = np.where(missing, 0.0, y - state.mean)
+        missing = np.isnan(y)
+        if state.at_rest and not missing.any():
+            ahead = self.steady.closed_loop * self._to_modes(state.mean) + self._input_gains * self._to_modes(y)
+            return KalmanState(self._from_modes(ahead))
+        S, e = self._emitted(state), np.where(missing, 0.0, y - state.mean)
         if state.covariance is None:
             if self._alone or missing.all() or not missing.any():
                 return self._mode_step(state, e, missing, None)
@@ -254,7 +260,7 @@ class GraphLGSSM:
         """Update and transition on the modes: N scalar filters, and the excess that gaps leave behind."""
         f, p, q, nu = self.spectrum[0], self._prior_of(state), self.sigma_q**2, self.sigma_r**2
         read: Any = ~missing if self._alone else not missing.all()  # mode by mode where they are the sensors
-        mean, x = self._to_modes(np.stack([state.mean, e]))
+        mean, x = self._to_modes(state.mean), self._to_modes(e)
         posterior = np.where(read, nu * p / (p + nu), p)
         mean = mean + np.where(read, p / (p + nu), 0.0) * x
         V = state.excess
@@ -285,7 +291,7 @@ class GraphLGSSM:
         breaks = np.append(np.flatnonzero(gaps), len(values))  # rows with a gap, and the end
         # One product for all rows whatever their gaps, so that a gap at t cannot change even the rounding before t.
         inputs = np.ascontiguousarray(self._to_modes(np.where(gaps[:, None], 0.0, values)).T)
-        inputs *= (self.spectrum[0] * self.steady.gain)[:, None]
+        inputs *= self._input_gains[:, None]
         at_rest = np.zeros(inputs.shape)  # predicted modes of the rows met at rest
         off_rest: dict[int, DenseLaw] = {}
         t = 0

@@ -17,8 +17,8 @@ from jointset.contracts import Array
 from jointset.covariance import Bordered, Covariance, add_to_diagonal, cholesky, solve_lower
 
 NOTHING = 1e-20  # of the process noise: a covariance far below it is rounded to zero
+WIDTH = 32  # rows of a matrix in one product
 TURN = 16  # columns of an excess between two attempts to make them fewer
-WIDTH = 128  # rows of a matrix in one product
 SMALL = 200  # sensors up to which dense products are the faster ones
 SPARSE = 0.1  # share of entries up to which a product with a sparse transition is the faster one
 
@@ -79,8 +79,8 @@ def _blocks(S: Covariance, missing: Array) -> tuple[Covariance, Array, Array, Ar
     """Covariance S_oo of the sensors read, places of these and of the missing ones, S_oM and S_MM."""
     law: Any = S.observed(missing) if missing.any() else S
     seen, gone = np.flatnonzero(~missing), np.flatnonzero(missing)
-    columns = S.matrix.take(gone, axis=1)
-    return getattr(law, "block", law), seen, gone, columns.take(seen, axis=0), columns.take(gone, axis=0)
+    rows = S.rows(gone)
+    return getattr(law, "block", law), seen, gone, rows.take(seen, axis=1).T, rows.take(gone, axis=1)
 
 
 def _dense_step(
@@ -113,33 +113,17 @@ def _sparse_step(
     block, seen, gone, cross, rest = _blocks(S, missing)
     G, P, read = block.precision, np.empty(S.shape), len(seen)
     np.multiply(G, -(nu**2), out=P[:read, :read])
-    P[np.arange(read), np.arange(read)] += nu
+    add_to_diagonal(P[:read, :read], nu)
     if len(gone):
         solved = G @ cross
-        P[:read, read:] = nu * solved
-        P[read:, :read] = P[:read, read:].T
         rest -= cross.T @ solved
         S.__dict__["log_det"] = block.log_det + 2.0 * np.log(cholesky(rest).diagonal()).sum()
         add_to_diagonal(rest, -nu)
-        P[read:, read:] = rest
+        np.multiply(solved, nu, out=P[:read, read:])
+        P[read:] = np.hstack([P[:read, read:].T, rest])
     order = np.concatenate([seen, gone])
-    F = _columns(transition, order)
-    return F @ (mean[order] + P[:, :read] @ e[seen] / nu), _sandwich(F, P)
-
-
-def _sandwich(F: Any, P: Array) -> Array:
-    """F P F' of a sparse F and a symmetric P, some rows at a time: what lies between stays in the processor's cache."""
-    out = np.empty(P.shape)
-    for start in range(0, len(out), WIDTH):
-        rows = slice(start, start + WIDTH)
-        out[rows] = (F @ (F[rows] @ P).T).T
-    return out
-
-
-def _columns(F: Any, order: Array) -> Any:
-    """A sparse matrix with its columns in this order."""
-    from scipy.sparse import csr_array
-
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return csr_array((F.data, place[F.indices], F.indptr), shape=F.shape)
+    F = transition[order].T  # symmetric: its columns in the order of P
+    mean = F @ (mean[order] + P[:, :read] @ e[seen] / nu)
+    for start in range(0, len(P), WIDTH):  # P F' in the place of the symmetric P: fresh memory costs more than sums
+        P[start : start + WIDTH] = (F @ P[start : start + WIDTH].T).T
+    return mean, F @ P
