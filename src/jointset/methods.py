@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from jointset.calibration import RULES
 from jointset.calibration import calibration as rule_named
+from jointset.calibration import require_rule
 from jointset.calibration.cost_agaci import CostAgACI
 from jointset.calibration.shared_level import SharedLevel
 from jointset.catalogue import FILTERS, METHODS, PUBLISHED, ROWS, TABLE
@@ -51,7 +51,8 @@ def parse(name: str) -> Name:
     require(
         not colon or geometry in GEOMETRIES, f"unknown geometry {geometry!r}: choose one of {', '.join(GEOMETRIES)}"
     )
-    require(not plus or wrap in RULES, f"unknown wrap {wrap!r}: choose one of {', '.join(RULES)}")
+    if plus:
+        require_rule(wrap, "wrap")
     return Name(method, geometry or None, wrap or None)
 
 
@@ -154,12 +155,11 @@ def row(
 
 def row_rule(wrap: str | None, alpha: float, protocol: str, *, pooled: bool = True) -> Any:
     """The calibration rule of a wrap; in `table` its pool takes in test scores, unless the components do (`pooled`)."""
-    if protocol != "table" or wrap in (None, "split", "pid"):
-        return rule_named(wrap or "split", alpha=alpha)
     lookback = LOOKBACK if pooled else 0
-    if wrap == "agaci":
-        return CostAgACI(alpha, lookback=lookback)
-    return rule_named(wrap, alpha=alpha, lookback=lookback)
+    rule = rule_named(wrap or "split", alpha=alpha)
+    if protocol != "table" or not hasattr(rule, "lookback"):
+        return rule
+    return CostAgACI(alpha, lookback=lookback) if wrap == "agaci" else replace(rule, lookback=lookback)
 
 
 def filter_row(

@@ -42,7 +42,7 @@ class JointPredictor:
     score
         Shape of the set: `Mahalanobis()` (ellipsoids, default), `MaxStudentised()` (boxes), `BlockMaximum(...)`.
     calibration
-        How past scores become a radius: `Split(alpha)` (default, 90 %), `ACI`, `AgACI`, `DtACI`, `PID`.
+        How past scores become a radius: `Split(alpha)` (default, 90 %), or any other of `jointset.calibration`.
     warmup
         t0: of the calibration rows t = 1..n the scores of t = t0..n are kept.
     standardize

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jointset.calibration import ACI, PID, AgACI, DtACI, Split, calibration
+from jointset.calibration import ACI, ECI, PID, SAOCP, SFOGD, AgACI, Decaying, DtACI, Split, Window, calibration
 from jointset.errors import InputError
 
 
@@ -32,6 +32,11 @@ from jointset.errors import InputError
         (lambda: PID(C_sat=0.0), "C_sat must be positive"),
         (lambda: PID(burnin=0), "burnin must be 1 score or more"),
         (lambda: PID(scorecaster="arima"), "scorecaster must be None or 'theta'"),
+        (lambda: SFOGD(scale=0.0), "scale must be a positive finite radius"),
+        (lambda: SAOCP(lifetime=0), "lifetime must be 1 step or more"),
+        (lambda: Decaying(epsilon=0.6), "epsilon must lie in"),
+        (lambda: ECI(form="fast"), "form must be one of plain, cutoff, integral"),
+        (lambda: Window(newest=64), "newest must lie in [1, shortest)"),
         (lambda: calibration("magic"), "unknown calibration 'magic': choose one of split, aci, agaci, dtaci, pid"),
         (lambda: calibration("split", gamma=0.1), "calibration 'split' has no option gamma: it takes alpha"),
     ],

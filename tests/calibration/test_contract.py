@@ -10,7 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jointset.calibration import ACI, PID, RULES, AgACI, DtACI, Split, calibration
+from jointset.calibration import (
+    ACI,
+    ECI,
+    FORMS,
+    PID,
+    RULES,
+    SAOCP,
+    SFOGD,
+    AgACI,
+    Decaying,
+    DtACI,
+    Split,
+    Window,
+    calibration,
+)
 from jointset.errors import InputError
 from jointset.storage import pack, unpack
 
@@ -32,6 +46,13 @@ VARIANTS = {
     "pid-tracking": PID(K_I=0.0, lr=1.0, scaled=False),
     "pid-saturating": PID(C_sat=0.05, burnin=1),
     "pid-theta": PID(scorecaster="theta", burnin=10),
+    "sfogd": SFOGD(),
+    "saocp": SAOCP(),
+    "decaying": Decaying(),
+    "eci": ECI(lr=0.5),
+    "eci-cutoff": ECI(form="cutoff", window=10),
+    "eci-integral": ECI(form="integral", accumulate=True),
+    "window": Window(longest=100, gamma=0.05),
 }
 rules = pytest.mark.parametrize("rule", VARIANTS.values(), ids=VARIANTS.keys())
 streams = st.lists(st.floats(0, 20) | st.sampled_from([math.nan, math.inf, 0.0, 5.0]), min_size=0, max_size=60).map(
@@ -165,5 +186,12 @@ def test_configurations_are_frozen(rule):
 def test_every_rule_is_reached_by_name(name):
     rule = calibration(name, alpha=0.2)
     assert type(rule) is RULES[name]
-    radii = [RULES[name](alpha=alpha).radius(started(RULES[name](alpha=alpha))) for alpha in (0.05, 0.1, 0.2, 0.5)]
+    rules = [RULES[name](alpha=alpha) for alpha in (0.05, 0.1, 0.2, 0.5)]
+    radii = [rule.radius(started(rule, m=2000)) for rule in rules]  # some start from 0 and need time
     assert all(larger > smaller for larger, smaller in pairwise(radii))
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_other_forms_are_reached_by_name(name):
+    base, options = FORMS[name]
+    assert calibration(name, alpha=0.2) == RULES[base](alpha=0.2, **options)

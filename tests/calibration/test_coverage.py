@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from jointset.calibration import ACI, PID, AgACI, DtACI, Split
+from jointset.calibration import ACI, ECI, PID, SAOCP, SFOGD, AgACI, DtACI, Split, Window
 
 
 @pytest.mark.parametrize(("m", "alpha"), [(99, 0.1), (57, 0.1), (200, 0.05), (9, 0.1)])
@@ -91,6 +91,7 @@ def test_frozen_pool_and_recent_scores_see_a_change_of_scale():
 
 
 ADAPTIVE = {"aci": ACI(), "agaci": AgACI(), "dtaci": DtACI(), "pid": PID(), "theta": PID(scorecaster="theta")}
+ADAPTIVE |= {"sfogd": SFOGD(), "saocp": SAOCP(), "eci": ECI(), "eci-integral": ECI(form="integral"), "window": Window()}
 
 
 @pytest.mark.parametrize("rule", ADAPTIVE.values(), ids=ADAPTIVE.keys())
@@ -105,6 +106,14 @@ def test_adaptive_rules_recover_when_the_scores_double(rule):
     assert rule.infinite_share(state) < 0.2
     fixed = Split().run(Split().start(calibration), test)[0]
     assert (test <= fixed)[4000:].mean() < 0.75
+
+
+def test_the_window_is_long_in_calm_and_short_after_a_change():
+    rng, rule = np.random.default_rng(9), Window()
+    state = rule.run(rule.start(rng.chisquare(5, 2000)), rng.chisquare(5, 1000))[1]
+    assert len(state.pool) > 1000
+    state = rule.run(state, 4 * rng.chisquare(5, 24))[1]
+    assert len(state.pool) < 100
 
 
 def test_agaci_follows_the_quicker_expert_after_a_change():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jointset.calibration import ACI, PID, DtACI
+from jointset.calibration import ACI, ECI, PID, SAOCP, SFOGD, Decaying, DtACI
 from jointset.calibration.boa import mix, pinball_regret, start_boa, update_boa
 
 series = pytest.mark.parametrize("series", ["score", "drift"])
@@ -138,3 +138,61 @@ def test_boa_of_three_releases(peer, release, rates, side, tau):
     np.testing.assert_allclose(weights, recorded[f"{release}__weights_{end}"], **EXACT)
     np.testing.assert_allclose(mixtures, recorded[f"{release}__pred_{end}"], **EXACT)
     np.testing.assert_allclose(state.weights, recorded[f"{release}__coef_{end}"], **EXACT)
+
+
+@series
+@pytest.mark.parametrize(("tag", "options"), [("decaying", {}), ("fixed", {"epsilon": -0.5, "lr": 0.05})])
+def test_decaying_steps_from_zero_and_from_the_first_score(peer, series, tag, options):
+    """The authors' runs start at the first score itself, which then covers."""
+    recorded, scores = peer("decaying"), peer("inputs_600x5")[series]
+    rule = Decaying(**options)
+    state = rule.start(np.empty(0))
+    np.testing.assert_allclose(rule.run(state, scores)[0], recorded[f"{series}_{tag}_q0__q"], **EXACT)
+    first = state._replace(tracked=scores[0])
+    np.testing.assert_allclose(rule.run(first, scores)[0], recorded[f"{series}_{tag}_qs0__q"], **EXACT)
+
+
+@series
+@pytest.mark.parametrize("lr", ["2", "1", "0.2", "0.1"])
+def test_decaying_steps_of_the_eci_authors(peer, series, lr):
+    """Theirs take the first step twice."""
+    recorded, scores = peer("eci")[f"{series}_decay_OGD_lr{lr}_q"], peer("inputs_600x5")[series]
+    rule = Decaying(lr=float(lr))
+    state = rule.start(np.empty(0))._replace(tracked=float(lr) * ((scores[0] > 0.0) - 0.1))
+    np.testing.assert_allclose(rule.run(state, scores[1:])[0], recorded[1:], **EXACT)
+
+
+@series
+@pytest.mark.parametrize("lr", ["1", "0.5", "0.1", "0.05"])
+@pytest.mark.parametrize(("form", "tag"), [("plain", "ECI"), ("cutoff", "ECI_cutoff"), ("integral", "ECI_integral")])
+def test_eci(peer, series, lr, form, tag):
+    recorded, scores = peer("eci"), peer("inputs_600x5")[series]
+    rule = ECI(lr=float(lr), form=form)
+    radii, _ = rule.run(rule.start(np.empty(0)), scores)
+    np.testing.assert_allclose(radii, recorded[f"{series}_{tag}_lr{lr}_q"], **EXACT)
+    np.testing.assert_array_equal(scores > radii, recorded[f"{series}_{tag}_lr{lr}_err"])
+    if lr == "0.1":  # the window of the cutoff form is 100 whatever is asked for
+        longer = rule if form == "cutoff" else ECI(lr=0.1, form=form, window=300)
+        radii, _ = longer.run(longer.start(np.empty(0)), scores)
+        np.testing.assert_allclose(radii, recorded[f"{series}_{tag}_T300_lr0.1_q"], **EXACT)
+
+
+@series
+@pytest.mark.parametrize(("rule", "tag"), [(SFOGD, "SFOGD"), (SAOCP, "SAOCP")])
+def test_sfogd_and_saocp_after_calibration_scores(peer, series, rule, tag):
+    recorded, scores = peer("saocp"), peer("inputs_600x5")[series]
+    radii, _ = rule().run(rule().start(scores[:400]), scores[400:])
+    np.testing.assert_allclose(radii, recorded[f"{series}_cal400_{tag}__q"], **EXACT)
+
+
+@series
+@pytest.mark.parametrize("run", ["stream", "max", "scale1"])
+def test_sfogd_and_saocp_from_nothing(peer, series, run):
+    """The whole path, which rounding decides: the sums are made in the authors' order."""
+    recorded, scores = peer("saocp"), peer("inputs_600x5")[series]
+    scale, lifetime = (recorded[f"{series}_{run}_SAOCP__{name}"] for name in ("scale", "lifetime"))
+    for tag, rule in (("SFOGD", SFOGD(scale=float(scale))), ("SAOCP", SAOCP(0.1, int(lifetime), float(scale)))):
+        radii, state = rule.run(rule.start(np.empty(0)), scores)
+        np.testing.assert_allclose(radii, recorded[f"{series}_{run}_{tag}__q"], **EXACT)
+    experts = recorded[f"{series}_{run}_SAOCP__experts_end"]  # birth, then the rows of our state after the prior
+    np.testing.assert_allclose(state.learners[1:].T, experts[:, 1:], **EXACT)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jointset.calibration import RULES
 from jointset.catalogue import CATALOGUE, FAMILIES, METHODS, TABLE
 from jointset.datasets.origins import file_parts, name_parts
 from jointset.errors import InputError, require, require_known, suggest
@@ -136,7 +135,7 @@ def _methods_of(item: str) -> Sequence[str]:
     return [base + wrap for name in dict.fromkeys(members) for base in _shapes_of(name) for wrap in WRAPS]
 
 
-WRAPS = tuple("" if name == "split" else f"+{name}" for name in RULES)
+WRAPS = ("", "+aci", "+agaci", "+dtaci", "+pid")  # of the recorded grid; every other rule is asked for by name
 
 
 def _shapes_of(method: str) -> tuple[str, ...]:

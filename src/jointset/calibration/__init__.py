@@ -1,8 +1,8 @@
 """Calibration rules: past scores -> the radius of the next set.
 
-`Split` keeps one radius; `ACI`, `AgACI`, `DtACI` and `PID` follow the misses they see. Each is a frozen configuration
-with `start`, `radius`, `update`, `run` and `infinite_share`; states are plain values. A NaN score is a step at which
-nothing was observed: a radius is emitted and the state stays as it is.
+`Split` keeps one radius; the others follow the misses they see. Each is a frozen configuration with `start`, `radius`,
+`update`, `run` and `infinite_share`; states are plain values. A NaN score is a step at which nothing was observed: a
+radius is emitted and the state stays as it is.
 """
 
 from __future__ import annotations
@@ -12,33 +12,69 @@ from typing import Any
 
 from jointset.calibration.aci import ACI
 from jointset.calibration.agaci import AgACI
+from jointset.calibration.decaying import Decaying
 from jointset.calibration.dtaci import DtACI
+from jointset.calibration.eci import ECI
 from jointset.calibration.pid import PID
 from jointset.calibration.quantiles import minimum_scores
+from jointset.calibration.saocp import SAOCP
+from jointset.calibration.sfogd import SFOGD
 from jointset.calibration.split import Split
+from jointset.calibration.window import Window
+from jointset.contracts import Calibration
 from jointset.errors import require
 
-RULES: dict[str, type[Split] | type[ACI] | type[AgACI] | type[DtACI] | type[PID]] = {
+RULES: dict[str, type[Calibration[Any]]] = {
     "split": Split,
     "aci": ACI,
     "agaci": AgACI,
     "dtaci": DtACI,
     "pid": PID,
+    "sfogd": SFOGD,
+    "saocp": SAOCP,
+    "decaying": Decaying,
+    "eci": ECI,
+    "window": Window,
+}
+FORMS: dict[str, tuple[str, dict[str, Any]]] = {  # other forms of a rule that have a name
+    "eci-integral": ("eci", {"form": "integral"}),
 }
 
 
-def calibration(name: str, alpha: float = 0.1, **options: Any) -> Split | ACI | AgACI | DtACI | PID:
+def calibration(name: str, alpha: float = 0.1, **options: Any) -> Any:
     """The rule of that name.
 
     >>> calibration("aci", alpha=0.2, gamma=0.01).gamma
     0.01
     """
-    require(name in RULES, f"unknown calibration {name!r}: choose one of {', '.join(RULES)}")
-    rule = RULES[name]
+    require_rule(name, "calibration")
+    base, form = FORMS.get(name, (name, {}))
+    rule: Any = RULES[base]
     known = [field.name for field in fields(rule) if field.name != "alpha"]
     unknown = ", ".join(option for option in options if option not in known)
     require(not unknown, f"calibration {name!r} has no option {unknown}: it takes {', '.join(['alpha', *known])}")
-    return rule(alpha=alpha, **options)
+    return rule(alpha=alpha, **form | options)
 
 
-__all__ = ["ACI", "PID", "RULES", "AgACI", "DtACI", "Split", "calibration", "minimum_scores"]
+def require_rule(name: str, what: str) -> None:
+    """Refuse a name that no rule has."""
+    require(name in RULES or name in FORMS, f"unknown {what} {name!r}: choose one of {', '.join([*RULES, *FORMS])}")
+
+
+__all__ = [
+    "ACI",
+    "ECI",
+    "FORMS",
+    "PID",
+    "RULES",
+    "SAOCP",
+    "SFOGD",
+    "AgACI",
+    "Decaying",
+    "DtACI",
+    "Split",
+    "Window",
+    "calibration",
+    "minimum_scores",
+    "require_rule",
+]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jointset.calibration.quantiles import calibration_scores, score_quantile
+from jointset.calibration.quantiles import calibration_scores, first_radius
 from jointset.calibration.sequence import replay, share
 from jointset.calibration.theta import ThetaState, start_theta, theta_forecast, update_theta
 from jointset.contracts import Array
@@ -72,7 +72,7 @@ class PID:
         finite = values[np.isfinite(values)]
         caster = None if self.scorecaster is None else reduce(update_theta, finite.tolist(), start_theta())
         cast = self._cast(caster)
-        return PIDState(self._first(values, finite) - cast, cast, finite[-self.burnin :].copy(), caster, 0, 0, 0)
+        return PIDState(first_radius(values, self.alpha) - cast, cast, finite[-self.burnin :].copy(), caster, 0, 0, 0)
 
     def radius(self, state: PIDState) -> float:
         """Tracked quantile with integrator and scorecast; negative is an empty set."""
@@ -101,11 +101,6 @@ class PID:
     def infinite_share(self, state: PIDState) -> float:
         """Share of the steps so far with an infinite radius (integrator saturated)."""
         return share(state.limited, state.steps)
-
-    def _first(self, scores: Array, finite: Array) -> float:
-        """Split-conformal radius, or the largest finite score where that is infinite: an infinite q never moves."""
-        radius = score_quantile(np.sort(scores), self.alpha)
-        return radius if math.isfinite(radius) else float(finite.max(initial=0.0))
 
     def _step(self, window: Array) -> float:
         return self.lr * float(window.max() - window.min()) if self.scaled and len(window) else self.lr

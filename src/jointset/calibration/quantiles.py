@@ -89,3 +89,18 @@ def calibration_scores(scores: Array) -> Array:
         f"{missing} of {len(values)} calibration scores are NaN: drop the steps at which nothing was observed",
     )
     return values
+
+
+def first_radius(scores: Array, alpha: float) -> float:
+    """Where a tracked radius starts: the split-conformal one, or the largest finite score, 0 without any.
+
+    An infinite one would never move.
+    """
+    radius = score_quantile(np.sort(scores), alpha) if len(scores) else math.inf
+    return radius if math.isfinite(radius) else float(scores[np.isfinite(scores)].max(initial=0.0))
+
+
+def spread_of(scores: Array) -> float:
+    """Standard deviation of the finite scores, 1 where there is none above 0: the unit of a step."""
+    finite = scores[np.isfinite(scores)]
+    return float(finite.std()) or 1.0 if len(finite) else 1.0

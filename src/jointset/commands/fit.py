@@ -36,7 +36,9 @@ def fit_command(
         str, typer.Option("--method", "--filter", help="Name from `jointset methods`, as in gnf-node or ewma:box+aci.")
     ] = "kalman-tuned",
     shape: Annotated[str, typer.Option(help="ellipsoid or box.")] = "ellipsoid",
-    calibration: Annotated[str, typer.Option(help="split, aci, agaci, dtaci or pid.")] = "split",
+    calibration: Annotated[
+        str, typer.Option(help="split, aci, agaci, dtaci, pid, sfogd, saocp, eci or window.")
+    ] = "split",
     alpha: readings.Alpha = 0.1,
     warmup: Annotated[int, typer.Option(help="First calibration row whose score counts.")] = 50,
     raw: Annotated[bool, typer.Option("--raw", help="Filter the values as they are, not standardised.")] = False,

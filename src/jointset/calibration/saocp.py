@@ -1,0 +1,117 @@
+"""Strongly adaptive online conformal prediction (SAOCP): SF-OGD learners born at every step, each with a life time.
+
+The order of the sums is that of the authors: a learner starts at the mixture, so that rounding decides its first sign.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from jointset.calibration.quantiles import calibration_scores
+from jointset.calibration.sequence import replay
+from jointset.calibration.sfogd import radius_scale, require_scale
+from jointset.contracts import Array
+from jointset.errors import require, require_alpha
+from jointset.storage import storable
+
+LARGEST = 1e300  # an infinite score counts as this one: losses must have differences
+
+
+@storable
+class SAOCPState(NamedTuple):
+    """Learners (8, K) by rows prior, life, age, radius x, sums z and y of bets, squared gradients, bet w; then counts.
+
+    `mixed` is the radius of the mixture, `scale` is D.
+    """
+
+    learners: Array
+    mixed: float
+    scale: float
+    steps: int
+
+
+@storable
+@dataclass(frozen=True)
+class SAOCP:
+    """Mixture of SF-OGD learners weighted by coin betting on what each saves (Bhatnagar et al. 2023).
+
+    At step t the mixture is issued, learners past their life leave, and one is born at the mixture with the life
+    `lifetime` times the largest power of two that divides t. Each has the weight prior x max(0, w) with the bet
+    w = (z / age)(1 + y) on its normalised savings, all the prior where no w is positive. D, `scale` and the replay of
+    the calibration scores are those of `SFOGD`. The radius is finite and 0 or more.
+
+    >>> rule = SAOCP(alpha=0.5, scale=3**0.5)
+    >>> rule.run(rule.start(np.empty(0)), np.array([2.0, 2.0, 0.5]))[0].round(3)
+    array([0.  , 1.  , 1.74])
+    """
+
+    alpha: float = 0.1
+    lifetime: int = 8
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        require_alpha(self.alpha)
+        require(self.lifetime >= 1, f"lifetime must be 1 step or more, got {self.lifetime}")
+        require_scale(self.scale)
+
+    def start(self, scores: Array) -> SAOCPState:
+        """State after the calibration scores (m,)."""
+        values = calibration_scores(scores)
+        return replay(self, SAOCPState(np.empty((8, 0)), 0.0, radius_scale(self.scale, values), 0), values)[1]
+
+    def radius(self, state: SAOCPState) -> float:
+        """The mixture of the learners, 0 before the first."""
+        return state.mixed
+
+    def update(self, state: SAOCPState, score: float) -> SAOCPState:
+        """State after one score; NaN leaves it as it is."""
+        if math.isnan(score):
+            return state
+        score = min(max(score, -LARGEST), LARGEST)
+        level, learners = 1.0 - self.alpha, self._renewed(state)
+        prior, _, age, x, z, y, squares, bets = learners
+        mixed = _mixture(prior, bets, x)
+        meta = max(level * (score - mixed), (1.0 - level) * (mixed - score))
+        own = np.maximum(level * (score - x), (1.0 - level) * (x - score))
+        saved = (meta - own) / state.scale / level
+        saved = np.minimum(np.maximum(saved, np.where(bets > 0.0, -1.0, 0.0)), 1.0)
+        g = np.where(score > x, -level, 1.0 - level)
+        g[x == score] = 0.0
+        squares += g * g
+        x -= state.scale / math.sqrt(3.0) / np.sqrt(np.where(squares > 0.0, squares, 1.0)) * g
+        np.maximum(0.0, x, out=x)
+        y += saved * bets
+        z += saved
+        age += 1.0
+        np.multiply(z / age, 1.0 + y, out=bets)
+        return SAOCPState(learners, _mixture(prior, bets, x), state.scale, state.steps + 1)
+
+    def run(self, state: SAOCPState, scores: Array) -> tuple[Array, SAOCPState]:
+        """Radii (T,) and the state after the last score."""
+        return replay(self, state, scores)
+
+    def infinite_share(self, state: SAOCPState) -> float:
+        """0: a mixture of finite radii is finite."""
+        return 0.0
+
+    def _renewed(self, state: SAOCPState) -> Array:
+        """A copy of the learners with one more, born at the mixture; those past their life have left."""
+        t, old = state.steps + 1, state.learners
+        kept = old[:, old[2] <= old[1]]
+        learners = np.zeros((8, kept.shape[1] + 1))
+        learners[:, :-1] = kept
+        learners[:4, -1] = 1.0 / (t * t * t.bit_length()), self.lifetime * (t & -t), 0.0, state.mixed
+        return learners
+
+
+def _mixture(prior: Array, bets: Array, x: Array) -> float:
+    """Mean of the radii weighted by prior and bets, summed one by one."""
+    prior = prior / prior.cumsum()[-1]
+    weights = prior * np.maximum(bets, 0.0)
+    total = float(weights.cumsum()[-1])
+    weights = weights / total if total > 0.0 else prior
+    return float((weights * x).cumsum()[-1])
