@@ -31,13 +31,15 @@ def calibrate(predictor: JointPredictor, panel: Panel, progress: Progress | None
     warn_absurd(panel, "calibration")
     rule, values = predictor.calibration, panel.values
     predictor.score = predictor.score.with_gaps(GapScale(1.0 - predictor.alpha))
-    scores, after, own = calibration_scores(predictor, panel, progress)
+    gaps = bool(np.isnan(values).any())
+    measured, after, own = measured_rows(predictor, panel, gaps, progress)
+    scores = predictor.score.place(measured) if gaps else measured
     of = f"(of {len(values)} rows, warm-up {predictor.warmup})"
     require_enough(rule, len(scores), of, message_start(predictor.filter))
     predictor.calibration_scores = scores
     predictor.scale_gaps()
-    if scores.ndim == 1 and np.isnan(values).any():  # of rows with gaps they stay at the radius, and move beside it
-        predictor.calibration_scores = calibration_scores(predictor, panel)[0]
+    if scores.ndim == 1 and gaps:  # of rows with gaps they stay at the radius, and move beside it
+        predictor.calibration_scores = predictor.score.place(measured)
     predictor.moved_to(after, rule.start(predictor.calibration_scores), panel)
     predictor.start_watch()
     if predictor.usual is not None:
@@ -46,25 +48,27 @@ def calibrate(predictor: JointPredictor, panel: Panel, progress: Progress | None
     predictor.reuse = _reused(predictor, panel)
 
 
-def calibration_scores(
-    predictor: JointPredictor, panel: Panel, progress: Progress | None = None
+def measured_rows(
+    predictor: JointPredictor, panel: Panel, gaps: bool, progress: Progress | None = None
 ) -> tuple[Array, Any, Array | None]:
-    """Scores from a fresh state of the rows with a reading after the warm-up, and the state after the last row.
+    """What scores are made from, without gaps the scores, and the state after the last row; the filter starts afresh.
 
-    The third is the studentised residuals of the same rows, sensor by sensor; None where the law has no variances.
+    Of the rows with a reading after the warm-up. The third is the studentised residuals of the same rows, sensor by
+    sensor; None where the law has no variances.
     """
-    filter_, warmup = predictor.filter, predictor.warmup
+    filter_, warmup, score = predictor.filter, predictor.warmup, predictor.score
     if isinstance(filter_, OwnSetting):  # its sets begin with these rows
         return (*filter_.calibrate((panel.values - predictor.shift) / predictor.scale, warmup), None)
     parts = []
     for law, rows, after in laws_of(predictor, panel, filter_.start()):
-        parts.append((predictor.score.score(law, rows), studentised(law, rows), after))
+        parts.append((score.measure(law, rows) if gaps else score.score(law, rows), studentised(law, rows), after))
         if progress is not None:
             progress(len(rows))
-    scores = np.concatenate([part for part, _, _ in parts])[warmup - 1 :]
+    measured = np.concatenate([part for part, _, _ in parts])[warmup - 1 :]
+    scores = score.place(measured) if gaps else measured
     missing = np.isnan(scores).any(axis=tuple(range(1, scores.ndim)))
     own = [part for _, part, _ in parts if part is not None]
-    return scores[~missing], parts[-1][2], np.concatenate(own)[warmup - 1 :][~missing] if own else None
+    return measured[~missing], parts[-1][2], np.concatenate(own)[warmup - 1 :][~missing] if own else None
 
 
 def _reused(predictor: JointPredictor, panel: Panel) -> Reuse | None:

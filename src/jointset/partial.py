@@ -38,36 +38,86 @@ class GapScale(NamedTuple):
 UNCALIBRATED = GapScale()
 
 
-def full_distance(distance: Array, missing: Array, gaps: GapScale) -> Array:
-    """Squared Mahalanobis distances (...) of rows that lack sensors (..., N), on the scale of rows with all N."""
-    n, count = missing.shape[-1], missing.sum(-1)
-    score = distance * _distance_ratios(n, gaps.level)[count]
-    some = (count > 0) & (count < n)
-    if not some.any() or not 0.0 < gaps.radius < math.inf:
-        return score
-    from scipy.special import gammaincc, gammainccinv  # here, so that importing jointset stays fast
+def measured_distance(distance: Array, missing: Array) -> Array:
+    """Squared distances (...) of rows that lack sensors (..., N), with how many were read and there are (..., 3).
 
-    k, t = (n - count[some]) / 2.0, score[some] / gaps.radius
-    tail = gammaincc(k, 0.5 * t * chi_square_quantile(2.0 * k, gaps.level))
-    ranked = 2.0 * gammainccinv(0.5 * n, tail) / chi_square_quantile(n, gaps.level)
-    out = np.array(score)
-    out[some] = gaps.radius * np.where(tail > FARTHEST, ranked, t)
-    return out[()]
+    NaN where nothing was read.
+    """
+    n = missing.shape[-1]
+    read = n - missing.sum(-1)
+    return np.stack([np.where(read > 0, distance, np.nan), read, np.full(np.shape(distance), n)], axis=-1)
 
 
-def full_maximum(largest: Array, missing: Array, law: Law, gaps: GapScale) -> Array:
-    """Largest |residual| / sd (...) of rows that lack sensors (..., N), on the scale of rows with all N.
+def placed_distance(measured: Array, gaps: GapScale) -> Array:
+    """Squared distances (...) on the scale of complete rows."""
+    return placed_distances(measured[..., None, :], gaps)
 
-    Correlated sensors count as fewer: see `independent_count`.
+
+def placed_distances(measured: Array, gaps: GapScale) -> Array:
+    """The largest squared distance (...) of independent blocks (..., G, 3), on the scale of complete rows."""
+    k, n = measured[..., 1], measured[..., 2]
+    distance = np.where(k > 0, measured[..., 0], -np.inf).max(-1)
+    some = (k < n).any(-1) & (k > 0).any(-1)
+    score = np.where((k > 0).any(-1), distance, np.nan)
+    if not some.any():
+        return score[()]
+    k, n = k[some], n[some]
+    at_some, at_every = (_common_quantile(freedom, 1.0 - gaps.level) for freedom in (k, n))
+    placed = score[some] * at_every / at_some
+    if 0.0 < gaps.radius < math.inf:
+        t = placed / gaps.radius
+        tail = _tail(k, t * at_some)
+        placed = gaps.radius * np.where(tail > FARTHEST, _common_quantile(n, tail) / at_every, t)
+    score[some] = placed
+    return score[()]
+
+
+def _tail(freedom: Array, x: Array) -> Array:
+    """P(largest of independent chi-squares with these degrees of freedom (..., G) > x); those with none are 0."""
+    from scipy.special import gammaincc  # here, so that importing jointset stays fast
+
+    beyond = np.where(freedom > 0, gammaincc(np.maximum(freedom, 1.0) / 2.0, 0.5 * np.asarray(x)[..., None]), 0.0)
+    with np.errstate(divide="ignore"):
+        return beyond[..., 0] if beyond.shape[-1] == 1 else -np.expm1(np.log1p(-beyond).sum(-1))
+
+
+def _common_quantile(freedom: Array, tail: Array | float) -> Array:
+    """The x (...) with `_tail(freedom, x) = tail`; of one block the chi-square quantile."""
+    from scipy.special import gammainccinv  # here, so that importing jointset stays fast
+
+    high = 2.0 * gammainccinv(0.5 * freedom.sum(-1), tail)  # the largest is at most the sum
+    if freedom.shape[-1] == 1:
+        return high
+    low = np.zeros_like(high)
+    for _ in range(52):
+        middle = 0.5 * (low + high)
+        beyond = _tail(freedom, middle) > tail
+        low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+    return high
+
+
+def measured_maximum(largest: Array, missing: Array, law: Law, level: float) -> Array:
+    """Largest |residual| / sd (...) of rows that lack sensors (..., N), beside two numbers (..., 3).
+
+    They say how many independent sensors those read amount to at this coverage, and all: see `independent_count`.
     """
     n, k = missing.shape[-1], missing.shape[-1] - missing.sum(-1)
     effective = np.stack(law.effective_sensors(~missing))
-    some, every = independent_count(np.stack([k, np.full_like(k, n)]), effective, gaps.level)
+    some, every = independent_count(np.stack([k, np.full_like(k, n)]), effective, level)
+    some = np.where(missing.any(-1), np.minimum(some, every), every)
+    return np.stack([np.where(k > 0, largest, np.nan), some, every], axis=-1)
+
+
+def placed_maximum(measured: Array, gaps: GapScale) -> Array:
+    """Largest |residual| / sd (...) on the scale of complete rows."""
+    largest, some, every = measured[..., 0], measured[..., 1], measured[..., 2]
+    partial = some < every
+    if not partial.any():
+        return largest[()]
     at_some, at_every = largest_quantile(some, gaps.level), largest_quantile(every, gaps.level)
-    partial = missing.any(-1) & (every > some)
     score = np.where(partial, largest * at_every / at_some, largest)
     if not 0.0 < gaps.radius < math.inf:
-        return score
+        return score[()]
     from scipy.special import ndtr  # here, so that importing jointset stays fast
 
     t = np.where(partial, score / gaps.radius, 0.0)
@@ -75,7 +125,15 @@ def full_maximum(largest: Array, missing: Array, law: Law, gaps: GapScale) -> Ar
     with np.errstate(divide="ignore"):
         same = some / every * np.log1p(-outside)
     ranked = largest_quantile(1.0, np.exp(same), -np.expm1(same)) / at_every
-    return np.where(partial, gaps.radius * np.where(outside > FARTHEST, ranked, t), largest)
+    return np.where(partial, gaps.radius * np.where(outside > FARTHEST, ranked, t), largest)[()]
+
+
+def placed_maxima(measured: Array, gaps: GapScale) -> Array:
+    """The largest (...) of independent blocks (..., G, 3), on the scale of complete rows."""
+    unread = np.isnan(measured[..., 0])
+    largest = np.where(unread.all(-1), np.nan, np.where(unread, -np.inf, measured[..., 0]).max(-1))
+    some, every = np.where(unread, 0.0, measured[..., 1]).sum(-1), measured[..., 2].sum(-1)
+    return placed_maximum(np.stack([largest, np.maximum(some, 1.0), every], axis=-1), gaps)
 
 
 def independent_count(count: Array | float, effective: Array, level: float) -> Array:
@@ -120,14 +178,7 @@ def _independent_shares(level: float) -> Array:
     return np.column_stack([shares, np.zeros(len(shares))])  # sensors that are one
 
 
-@lru_cache(maxsize=64)
-def _distance_ratios(n: int, level: float) -> Array:
-    """Chi-square quantile of n degrees of freedom over that of n - j, for j = 0 .. n missing sensors (n + 1,)."""
-    quantiles = chi_square_quantile(np.arange(n, 0, -1.0), level)
-    return np.append(quantiles[0] / quantiles, np.nan)
-
-
-def chi_square_quantile(freedom: Array | float, level: float) -> Array:
+def chi_square_quantile(freedom: Array | float, level: Array | float) -> Array:
     """Quantile of the chi-square law with this many degrees of freedom, which need not be whole."""
     from scipy.special import gammainccinv  # here, so that importing jointset stays fast
 

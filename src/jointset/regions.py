@@ -8,6 +8,7 @@ projection on sensor i, `width` = sqrt(mean h_i^2), `width_full` = mean 2 h_i, `
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,14 @@ import numpy as np
 from jointset.contracts import Array, Law, Region
 from jointset.errors import require
 from jointset.labels import in_order
-from jointset.partial import UNCALIBRATED, GapScale, full_distance, full_maximum
+from jointset.partial import (
+    UNCALIBRATED,
+    GapScale,
+    measured_distance,
+    measured_maximum,
+    placed_distance,
+    placed_maximum,
+)
 from jointset.ties import ROUNDING, settled
 from jointset.volumes import unit_ball_log_volume
 
@@ -28,9 +36,14 @@ if TYPE_CHECKING:
 
 def mahalanobis_score(law: Law, y: Array, gaps: GapScale = UNCALIBRATED) -> Array:
     """Squared Mahalanobis distance (...); rows with gaps are put on the scale of complete ones."""
-    distance = law.mahalanobis(y)
-    missing = np.isnan(y)
-    return settled(full_distance(distance, missing, gaps) if missing.any() else distance)
+    if not np.isnan(y).any():
+        return settled(law.mahalanobis(y))
+    return settled(placed_distance(distance_measured(law, y), gaps))
+
+
+def distance_measured(law: Law, y: Array) -> Array:
+    """What of a reading the squared distance is made from (..., 3), whatever the scale of rows with gaps."""
+    return measured_distance(law.mahalanobis(y), np.isnan(y))
 
 
 def studentised_score(law: Law, y: Array, gaps: GapScale = UNCALIBRATED) -> Array:
@@ -38,12 +51,22 @@ def studentised_score(law: Law, y: Array, gaps: GapScale = UNCALIBRATED) -> Arra
 
     NaN where nothing is observed.
     """
-    ratio = np.abs(np.asarray(y, dtype=float) - law.mean) / np.sqrt(law.variance)
-    missing = np.isnan(ratio)
-    if not missing.any():
+    ratio = studentised(law, y)
+    if not np.isnan(ratio).any():
         return settled(ratio.max(-1))
-    largest = full_maximum(np.where(missing, 0.0, ratio).max(-1), missing, law, gaps)
-    return settled(np.where(missing.all(-1), np.nan, largest))
+    return settled(placed_maximum(maximum_measured(law, y, gaps.level), gaps))
+
+
+def studentised(law: Law, y: Array) -> Array:
+    """|y_i - m_i| / sd_i (..., N)."""
+    return np.abs(np.asarray(y, dtype=float) - law.mean) / np.sqrt(law.variance)
+
+
+def maximum_measured(law: Law, y: Array, level: float) -> Array:
+    """What of a reading the largest |residual| / sd is made from (..., 3), at a coverage."""
+    ratio = studentised(law, y)
+    missing = np.isnan(ratio)
+    return measured_maximum(np.where(missing, 0.0, ratio).max(-1), missing, law, level)
 
 
 class Sizes:
@@ -196,6 +219,24 @@ class Product(Sizes):
 
     def __getitem__(self, index: Any) -> Product:
         return Product(self.blocks, tuple(part[index] for part in self.parts))
+
+
+@dataclass(frozen=True)
+class ScoredProduct(Product):
+    """The product of a score's regions: what it contains has a score of at most the radius, whatever is missing."""
+
+    score: Any = None
+    law: Any = None
+    radius: Any = math.inf
+
+    def contains(self, y: Any) -> Array:
+        """Whether the score is at most the radius; False where no block has a reading."""
+        return self.score.score(self.law, self.ordered(y)) <= self.radius
+
+    def __getitem__(self, index: Any) -> ScoredProduct:
+        radius = self.radius if np.ndim(self.radius) == 0 else np.asarray(self.radius)[index]
+        parts = tuple(part[index] for part in self.parts)
+        return ScoredProduct(self.blocks, parts, self.score, self.law[index], radius)
 
 
 def check_blocks(blocks: Sequence[Sequence[int] | Array], n: int) -> None:

@@ -9,8 +9,18 @@ import numpy as np
 
 from jointset.contracts import Array, Law, Score
 from jointset.errors import InputError
-from jointset.partial import UNCALIBRATED, GapScale
-from jointset.regions import Box, Ellipsoid, Product, check_blocks, mahalanobis_score, studentised_score
+from jointset.partial import UNCALIBRATED, GapScale, placed_distance, placed_distances, placed_maxima, placed_maximum
+from jointset.regions import (
+    Box,
+    Ellipsoid,
+    Product,
+    ScoredProduct,
+    check_blocks,
+    distance_measured,
+    mahalanobis_score,
+    maximum_measured,
+    studentised_score,
+)
 from jointset.regions_composite import ComponentRegion
 from jointset.storage import storable
 from jointset.ties import settled
@@ -41,6 +51,18 @@ class Mahalanobis:
         """(y - m)' S^-1 (y - m) (...)."""
         return mahalanobis_score(law, y, self.gaps)
 
+    def measure(self, law: Law, y: Array) -> Array:
+        """See `Score.measure`."""
+        return distance_measured(law, y)
+
+    def place(self, measured: Array) -> Array:
+        """See `Score.place`."""
+        return settled(placed_distance(measured, self.gaps))
+
+    def place_largest(self, measured: Array) -> Array:
+        """The largest score of blocks (..., G, 3), on the scale of rows with all blocks complete."""
+        return settled(placed_distances(measured, self.gaps))
+
     def region(self, law: Law, radius: Array | float) -> Ellipsoid:
         """The ellipsoid of all readings with a score of at most `radius`."""
         return Ellipsoid(law, radius, self.gaps)
@@ -67,6 +89,18 @@ class RootMahalanobis:
     def score(self, law: Law, y: Array) -> Array:
         """Root distance (...)."""
         return np.sqrt(mahalanobis_score(law, y, self._squared))
+
+    def measure(self, law: Law, y: Array) -> Array:
+        """See `Score.measure`."""
+        return distance_measured(law, y)
+
+    def place(self, measured: Array) -> Array:
+        """See `Score.place`."""
+        return np.sqrt(settled(placed_distance(measured, self._squared)))
+
+    def place_largest(self, measured: Array) -> Array:
+        """The largest score of blocks (..., G, 3), on the scale of rows with all blocks complete."""
+        return np.sqrt(settled(placed_distances(measured, self._squared)))
 
     def region(self, law: Law, radius: Array | float) -> Ellipsoid:
         """The ellipsoid of all readings with a score of at most `radius`."""
@@ -97,6 +131,18 @@ class MaxStudentised:
         """max_i |y_i - m_i| / sd_i (...)."""
         return studentised_score(law, y, self.gaps)
 
+    def measure(self, law: Law, y: Array) -> Array:
+        """See `Score.measure`."""
+        return maximum_measured(law, y, self.gaps.level)
+
+    def place(self, measured: Array) -> Array:
+        """See `Score.place`."""
+        return settled(placed_maximum(measured, self.gaps))
+
+    def place_largest(self, measured: Array) -> Array:
+        """The largest score of blocks (..., G, 3), on the scale of rows with all blocks complete."""
+        return settled(placed_maxima(measured, self.gaps))
+
     def region(self, law: Law, radius: Array | float) -> Box:
         """The box of half-widths radius * sd_i."""
         return Box(law, radius, self.gaps)
@@ -120,19 +166,29 @@ class BlockMaximum:
         check_blocks(blocks, sum(len(block) for block in blocks))
 
     def with_gaps(self, gaps: GapScale) -> BlockMaximum:
-        """The score with another scale for rows with gaps; each block covers the root of the whole."""
-        return replace(self, inner=self.inner.with_gaps(gaps._replace(level=gaps.level ** (1.0 / len(self.blocks)))))
+        """The score with another scale for rows with gaps."""
+        return replace(self, inner=self.inner.with_gaps(gaps))
 
     def score(self, law: Law, y: Array) -> Array:
         """max_g score of block g (...), over the blocks that have a reading."""
         y = np.asarray(y, dtype=float)
-        each = np.stack([self.inner.score(law.select(b), y[..., b]) for b in self.blocks])
-        unseen = np.isnan(each).all(0)
-        return np.where(unseen, np.nan, np.where(np.isnan(each), -np.inf, each).max(0))[()]
+        if np.isnan(y).any():
+            return self.place(self.measure(law, y))
+        return np.max([self.inner.score(law.select(b), y[..., b]) for b in self.blocks], axis=0)
+
+    def measure(self, law: Law, y: Array) -> Array:
+        """Those of the blocks (..., G, 3)."""
+        y = np.asarray(y, dtype=float)
+        return np.stack([self.inner.measure(law.select(b), y[..., b]) for b in self.blocks], axis=-2)
+
+    def place(self, measured: Array) -> Array:
+        """The largest: the fewer sensors and blocks were read, the more it is raised."""
+        return self.inner.place_largest(measured)
 
     def region(self, law: Law, radius: Array | float) -> Product:
         """The product over the blocks, each with the same radius."""
-        return Product(self.blocks, tuple(self.inner.region(law.select(b), radius) for b in self.blocks))
+        parts = tuple(self.inner.region(law.select(b), radius) for b in self.blocks)
+        return ScoredProduct(self.blocks, parts, self, law, radius)
 
     def contributions(self, law: Law, y: Array) -> Array:
         """Contributions inside each block (..., N)."""
@@ -156,6 +212,14 @@ class ComponentScore:
     def score(self, law: ComponentLaw, y: Array) -> Array:
         """Scores (..., K)."""
         return law.scores(y, self.gaps.level)
+
+    def measure(self, law: ComponentLaw, y: Array) -> Array:
+        """The score: rows with gaps have a scale at the coverage asked for alone."""
+        return self.score(law, y)
+
+    def place(self, measured: Array) -> Array:
+        """As measured."""
+        return measured
 
     def region(self, law: ComponentLaw, radius: Array | float) -> ComponentRegion:
         """All readings whose component scores are within their radii (..., K)."""
@@ -181,6 +245,14 @@ class SingleScore:
     def score(self, law: ComponentLaw, y: Array) -> Array:
         """Score (...)."""
         return law.scores(y, self.gaps.level)[..., 0]
+
+    def measure(self, law: ComponentLaw, y: Array) -> Array:
+        """The score: rows with gaps have a scale at the coverage asked for alone."""
+        return self.score(law, y)
+
+    def place(self, measured: Array) -> Array:
+        """As measured."""
+        return measured
 
     def region(self, law: ComponentLaw, radius: Array | float) -> ComponentRegion:
         """All readings with a score of at most `radius`."""

@@ -99,6 +99,14 @@ class OwnScore:
         edge = np.where(law.own.contains(inner), np.fmin(growth, 1.0), np.fmax(growth, np.nextafter(1.0, 2.0)))
         return np.where(np.isnan(y).all(-1), np.nan, edge)[()]
 
+    def measure(self, law: OwnSets, y: Array) -> Array:
+        """The score: own sets know what to make of gaps."""
+        return self.score(law, y)
+
+    def place(self, measured: Array) -> Array:
+        """As measured."""
+        return measured
+
     def region(self, law: OwnSets, radius: Array | float) -> Any:
         """The own sets, scaled where a wrap says so."""
         return ScaledSet(law.region, radius) if self.scaled else law.region

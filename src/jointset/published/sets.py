@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.partial import UNCALIBRATED, GapScale, largest_quantile
+from jointset.partial import UNCALIBRATED, GapScale, independent_count, largest_quantile
 from jointset.regions import Sizes, mahalanobis_score
 from jointset.volumes import unit_ball_log_volume
 
@@ -144,9 +144,11 @@ class IntervalBox(Sizes):
         if self.correlations is None or not missing.any():
             return largest
         seen = (~missing).astype(float)
-        some = seen.sum(-1) ** 2 / np.maximum((seen * (seen @ self.correlations)).sum(-1), 1.0)
-        every = seen.shape[-1] ** 2 / max(float(self.correlations.sum()), 1.0)
-        at_some, at_every = (largest_quantile(np.maximum(n, 1.0), self.level) for n in (some, every))
+        read, n = seen.sum(-1), seen.shape[-1]
+        some = read**2 / np.maximum((seen * (seen @ self.correlations)).sum(-1), 1.0)
+        every = n**2 / max(float(self.correlations.sum()), 1.0)
+        counts = independent_count(read, some, self.level), independent_count(n, np.asarray(every), self.level)
+        at_some, at_every = (largest_quantile(count, self.level) for count in counts)
         return largest * np.where(missing.any(-1), np.maximum(at_every / at_some, 1.0), 1.0)
 
     def scalable(self, least: Array, correlations: Array | None, level: float) -> IntervalBox:
