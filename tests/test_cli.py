@@ -378,3 +378,10 @@ def test_a_terminal_is_told_what_takes_time(folder: Path) -> None:
     assert process.returncode == 0
     for word in ("loading the model", "reading", "predicting", "writing"):
         assert word in shown.decode()
+
+
+def test_rows_without_any_reading_are_told_as_such(folder: Path) -> None:
+    Path("empty.csv").write_text("time,s000,s001\n2030-01-01,,\n2030-01-02,,\n")
+    result = jointset("predict", "model", "empty.csv")
+    assert result.exit_code == 0, result.output
+    assert "there was no reading at all: none could be scored" in result.stdout and "nan" not in result.stdout

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from jointset import GraphLGSSM, InputError, JointPredictor, Panel, generate_grssf
 from jointset.cli import app
 from jointset.methods import predictor_for
-from jointset.outliers import absurd_readings, warn_absurd
+from jointset.outliers import absurd_readings, warn_absurd, warn_codes
 from jointset.writing import write_panel
 
 PANEL = generate_grssf("A", n=8, seed=3, length=900).panel
@@ -140,3 +140,16 @@ def test_a_model_that_is_not_finite_is_never_saved(tmp_path: Path) -> None:
             broken.save(tmp_path / "model")
         assert "\n" not in str(caught.value)
     assert {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()} == before
+
+
+def test_a_code_for_missing_among_the_readings_is_told() -> None:
+    values = CALM.values.copy()
+    values[::7, 2] = -9999.0
+    with pytest.warns(UserWarning, match=r"sensor '.*' reads -9999 in .* of the .* training rows.* leave these cells"):
+        warn_codes(CALM.with_values(values), "training")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_codes(CALM, "training")
+        values = CALM.values.copy()
+        values[:, 2] = np.linspace(0.0, 99.0, len(values))  # a percentage may well reach 99
+        warn_codes(CALM.with_values(values), "training")

@@ -13,7 +13,7 @@ from jointset.calibration.quantiles import score_quantile
 from jointset.calibration.shared_level import AnyRule, one_score, rule_within, scores_needed
 from jointset.contracts import Array
 from jointset.errors import require
-from jointset.outliers import warn_absurd
+from jointset.outliers import warn_absurd, warn_codes
 from jointset.own_bands import own_quantiles, studentised
 from jointset.panel import Panel
 from jointset.partial import GapScale
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 def calibrate(predictor: JointPredictor, panel: Panel, progress: Progress | None) -> None:
     """Take a predictor through its calibration rows, and start its rule, its watch and the bands of its sensors."""
     warn_absurd(panel, "calibration")
+    warn_codes(panel, "calibration")
     rule, values = predictor.calibration, panel.values
     predictor.score = predictor.score.with_gaps(GapScale(1.0 - predictor.alpha))
     gaps = bool(np.isnan(values).any())

@@ -21,6 +21,7 @@ TIMES = 1e3  # if they are also so many times the median: a sensor at rest may w
 NORMAL = 1.4826  # standard deviations of a normal law in a median distance
 HUGE = 1e15  # absurd for a sensor that mostly stands still, whose few other readings say nothing about it
 SAMPLE = 100  # rows of a first look
+CODES = tuple(sign * (10.0**digits - 1.0) for sign in (-1, 1) for digits in range(2, 8))  # -9999 and its like
 
 
 def scorable(panel: Panel) -> Panel:
@@ -62,6 +63,38 @@ def warn_absurd(panel: Panel, block: str) -> None:
         "set: if it is no reading, leave its cell empty (NaN)",
         stacklevel=3,
     )
+
+
+def warn_codes(panel: Panel, block: str) -> None:
+    """Warn of a sensor whose lowest or highest reading looks like a code for a missing one."""
+    found = missing_codes(panel.values)
+    if not found:
+        return
+    (i, code), more = found[0], f" (and so do {len(found) - 1} more sensors)" if len(found) > 1 else ""
+    column = panel.values[:, i]
+    rest = column[column != code]
+    count = f"{np.count_nonzero(column == code):,} of the {len(column):,} {block} rows"
+    warnings.warn(
+        f"sensor {panel.sensors[i]!r} reads {code:g} in {count}, where its others lie between {np.nanmin(rest):g} and "
+        f"{np.nanmax(rest):g}{more}. If that means missing, leave these cells empty (NaN)",
+        stacklevel=3,
+    )
+
+
+def missing_codes(values: Array) -> list[tuple[int, float]]:
+    """Sensors with a lowest or highest reading of nines, further from the others than these from one another.
+
+    >>> missing_codes(np.array([[50.0, 1.0], [-999.0, 2.0], [60.0, 99.0], [np.nan, 98.0]]))
+    [(0, -999.0)]
+    """
+    low, high = np.fmin.reduce(values, axis=0, initial=np.inf), np.fmax.reduce(values, axis=0, initial=-np.inf)
+    found = []
+    for ends in (low, high):
+        for i in np.flatnonzero(np.isin(ends, CODES)):
+            rest = values[:, i][(values[:, i] != ends[i]) & ~np.isnan(values[:, i])]
+            if rest.size and np.min(np.abs(rest - ends[i])) > np.ptp(rest):
+                found.append((int(i), float(ends[i])))
+    return found
 
 
 def absurd_readings(values: Array) -> Array:

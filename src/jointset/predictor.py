@@ -19,7 +19,7 @@ from jointset.contracts import Array, Filter, Score
 from jointset.errors import InputError, require
 from jointset.folders import Stored, reading
 from jointset.labels import panel_of, reading_of, require_sensors
-from jointset.outliers import scorable, warn_absurd
+from jointset.outliers import scorable, warn_absurd, warn_codes
 from jointset.panel import Panel
 from jointset.passes import Progress, laws_of, run_together
 from jointset.regions import named
@@ -125,6 +125,7 @@ class JointPredictor:
         """
         panel = scorable(panel_of(panel).require_varying())
         warn_absurd(panel, "training")
+        warn_codes(panel, "training")
         shift, scale = np.zeros(panel.n_sensors), np.ones(panel.n_sensors)
         if self.standardize:
             shift, scale = panel.level_and_scale()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -97,8 +98,9 @@ def tell_warnings() -> None:
 
 def sizes(summary: dict[str, Any]) -> list[str]:
     """Cells of a table: joint coverage, width, full width, log-volume."""
+    joint = summary["joint"]
     return [
-        f"{100 * summary['joint']:.1f} %",
+        "none" if math.isnan(joint) else f"{100 * joint:.1f} %",
         *(f"{summary[key]:.3f}" for key in ("width", "width_full", "log_volume")),
     ]
 
@@ -128,6 +130,9 @@ def show_summary(run: Run, alpha: float, where: str) -> None:
     """Coverage and sizes of a run as a table, and what they mean in a sentence."""
     summary, clock = run.summary(), run.clock
     show_table(("joint", "width", "width_full", "log-volume"), [sizes(summary)])
+    if math.isnan(summary["joint"]):
+        typer.echo(f"{where} there was no reading at all: none could be scored.")
+        return
     share = f"{100 * summary['joint']:.1f} % of the time (target {100 * (1 - alpha):g} %)"
     uneven = f"; {clock.words}" if clock is not None and clock.words else ""
     typer.echo(f"{where} the set contained the whole reading {share}{uneven}.")
