@@ -441,7 +441,7 @@ def pages() -> dict[Path, str]:
 
 def draw() -> None:
     """The picture of the page: methods of the paper and the node-wise filter on METR-LA, protocol `table`."""
-    from jointset.catalogue import CATALOGUE
+    from jointset.paper_rows import CATALOGUE
     from jointset.bench.figures import headline
 
     rows = read_file()[0]

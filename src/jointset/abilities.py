@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from jointset.contracts import Array, Pieces
 
@@ -148,8 +148,15 @@ class ShapeOfTheHour(Protocol):
 
 
 @runtime_checkable
-class Components(Protocol):
-    """A shape that splits residuals into components with a score each, and so gives a set several radii."""
+class Splitting(Protocol):
+    """A shape that splits residuals into components with a score each (`Components`), fitted or not."""
+
+    centred: ClassVar[bool]  # whether the mean pilot residual is taken off
+    one_radius: ClassVar[bool]  # whether the scores are made one
+
+
+class Components(Splitting, Protocol):
+    """Components of residuals, fitted: they give a set several radii."""
 
     @property
     def shares(self) -> tuple[float, ...]: ...
@@ -177,6 +184,14 @@ class Components(Protocol):
     def log_volume(self, radii: Array) -> Array:
         """Log-volume (...) at radii (..., K)."""
         ...
+
+
+@runtime_checkable
+class Spread(Protocol):
+    """A forecast with a variance for every sensor."""
+
+    @property
+    def variance(self) -> Array: ...
 
 
 @runtime_checkable

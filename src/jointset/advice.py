@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jointset.catalogue import ONE_AT_A_TIME, PUBLISHED
 from jointset.errors import InputError
 from jointset.methods import parse
 from jointset.panel import Panel
+from jointset.predictor import JointPredictor
 from jointset.promise import FAR, Promise, promise_of
 from jointset.runs import Run
 
@@ -17,7 +16,7 @@ ROWS_A_SENSOR = 10  # training rows a sensor below which a covariance is a guess
 GAPPY = 0.2  # share of rows with a gap from which the published methods suffer
 
 
-def verdict_on(predictor: Any, run: Run, method: str, train: Panel, calibration: Panel) -> tuple[str, int]:
+def verdict_on(predictor: JointPredictor, run: Run, method: str, train: Panel, calibration: Panel) -> tuple[str, int]:
     """A warning where a test run did not keep the promise, empty where it did, and the exit code that goes with it."""
     promise = promise_of(predictor, run)
     if promise is None:

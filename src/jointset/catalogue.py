@@ -9,10 +9,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from jointset.contracts import Method
-from jointset.errors import require_known
 from jointset.filters import GNF, GraphLGSSM
 from jointset.parts import plugins
 from jointset.residuals.components import FactorBox, GroupMaximum, OrthogonalBlocks
@@ -21,9 +20,7 @@ from jointset.residuals.shapes import EWMA, Constant, Rolling
 from jointset.residuals.splits import ResidualSplit
 
 PAPER = "this paper"
-GIBBS, ZAFFRAN = "Gibbs and Candes 2021", "Zaffran et al. 2022"
 SUN, XU, XIE = "Sun and Yu 2024", "Xu et al. 2024", "Xu and Xie 2023"
-RULES = {"aci": ("ACI", GIBBS), "agaci": ("AgACI", ZAFFRAN)}  # wraps with a row of their own in the paper
 FAMILIES = ("static", "conditional", "filter", "published")
 
 
@@ -66,6 +63,7 @@ OWN = (
         "static",
         Constant,
         paper="CGIF-joint",
+        prominence={"": 2},
         covariance="one covariance of the residuals",
         in_table=lambda: Constant(shrink=0.1),
         reference="Johnstone and Cox 2021",
@@ -83,6 +81,7 @@ OWN = (
         _split(OrthogonalBlocks, "group"),
         paper="GroupCGIF",
         wraps={"agaci": "AgACI-GroupCGIF"},
+        prominence={"agaci": 9},
         covariance="one covariance a community, alpha shared",
         needs=("graph",),
         in_table=_split(GroupMaximum, "group", grouping="spectral"),
@@ -93,6 +92,7 @@ OWN = (
         _split(OrthogonalBlocks, "group-factor"),
         paper="PerGroupFactorCGIF",
         wraps={"aci": "ACI-PerGroupFactorCGIF"},
+        prominence={"aci": 3},
         covariance="factors and rest in each community",
         needs=("graph",),
         in_table=_split(FactorBox, "group-factor", rest=False, grouping="spectral"),
@@ -108,6 +108,7 @@ OWN = (
         "ewma",
         EWMA,
         paper="EWMA Sigma_t",
+        prominence={"": 11},
         covariance="exponentially weighted residuals, half-life 288",
         pilot="validation",
     ),
@@ -127,11 +128,18 @@ OWN = (
         reference="Messoudi et al. 2022",
         cost=4.0,
     ),
-    _kalman("kalman", GraphLGSSM, paper="CGIF-filtered", in_table=lambda: GraphLGSSM(obs_noise_frac=0.1)),
+    _kalman(
+        "kalman",
+        GraphLGSSM,
+        paper="CGIF-filtered",
+        prominence={"": 13},
+        in_table=lambda: GraphLGSSM(obs_noise_frac=0.1),
+    ),
     _kalman(
         "kalman-tuned",
         lambda: GraphLGSSM(tune=True),
         paper="CGIF-filtered (tuned)",
+        prominence={"": 6},
         tuned="validation NLL",
         cost=4.0,
     ),
@@ -140,6 +148,7 @@ OWN = (
         lambda: GNF(graph=False, rank=0),
         paper="NeuralSSM",
         wraps={"aci": "NeuralSSM + ACI"},
+        prominence={"": 12},
         mean="own GRU",
         covariance="diagonal head",
         in_table=lambda: GNF(pool=False, graph=False, rank=0, width=64),
@@ -157,6 +166,7 @@ OWN = (
         GNF,
         paper="GraphNeuralSSM",
         wraps={"aci": "GraphNeuralSSM + ACI"},
+        prominence={"": 1, "aci": 5},
         mean="own GCN-GRU",
         covariance="diagonal plus low-rank head",
         needs=("graph",),
@@ -166,6 +176,8 @@ OWN = (
         lambda: GNF(node=True, recipe="sharp"),
         paper="GraphNeuralSSM (code)",
         wraps={"aci": "GraphNeuralSSM (code) + ACI"},
+        printed_as="gnf",
+        prominence={"": 7, "aci": 8},
         mean="own node-wise GRU",
         covariance="heads shared by nodes",
         needs=("graph",),
@@ -174,6 +186,7 @@ OWN = (
         "copula",
         _published("CopulaCPTS"),
         paper="CopulaCPTS",
+        prominence={"": 4},
         covariance="marginal scores and a copula",
         tuned="MLE",
         cost=2.0,
@@ -191,6 +204,7 @@ OWN = (
         "multidim-spci",
         _published("MultiDimSPCI"),
         paper="MultiDimSPCI",
+        prominence={"": 10},
         covariance="one covariance, radius from past scores",
     ),
     _balls(
@@ -259,47 +273,8 @@ ROWS = tuple(name for name, method in TABLE.items() if method.family in ("static
 FILTERS = {name: method.make for name, method in TABLE.items() if method.family == "filter"}
 PUBLISHED = tuple(name for name, method in TABLE.items() if method.family == "published")
 LEARNED = tuple(name for name, method in TABLE.items() if method.learned)  # trained, and so dependent on a seed
+PROMINENT = tuple(  # of figures with room for a few methods, the first of all first
+    name + (f"+{wrap}" if wrap else "")
+    for _, name, wrap in sorted((place, name, wrap) for name in TABLE for wrap, place in TABLE[name].prominence.items())
+)
 ONE_AT_A_TIME = tuple(name for name, method in TABLE.items() if method.one_at_a_time)
-
-
-class Entry(NamedTuple):
-    """One row of the comparison: a method, or a method with a wrap, as the paper has it.
-
-    name: ours, `METHOD[+WRAP]` · paper: its name in the paper · mean: where the centre comes from · covariance: what
-    gives the set its shape · tuned: how settings are chosen · adaptive: the online rule · needs: `graph` or
-    `time stamps` · reference. Tuned, adaptive and needs may be empty.
-    """
-
-    name: str
-    paper: str
-    mean: str
-    covariance: str
-    tuned: str
-    adaptive: str
-    needs: str
-    reference: str
-
-
-def _entries(method: Method) -> list[Entry]:
-    """The rows of a method: alone, and with each wrap that the paper names."""
-    plain = (method.mean, method.covariance, method.tuned)
-    needs = ", ".join(method.needs)
-    found = [Entry(method.name, method.paper, *plain, method.adaptive, needs, method.reference)]
-    for wrap, paper in method.wraps.items():
-        rule, reference = RULES.get(wrap, (wrap, method.reference))
-        found.append(Entry(f"{method.name}+{wrap}", paper, *plain, rule, needs, reference))
-    return found
-
-
-CATALOGUE = tuple(entry for method in TABLE.values() for entry in _entries(method))
-
-
-def entry(name: str) -> Entry:
-    """The row of a name.
-
-    >>> entry("group+agaci").paper
-    'AgACI-GroupCGIF'
-    """
-    known = {one.name: one for one in CATALOGUE}
-    require_known(name, known, f"no row {name!r} in the catalogue")
-    return known[name]

@@ -82,6 +82,13 @@ class Law(Forecast, Protocol):
 class Region(Protocol):
     """A joint prediction set, batched over time; `region[t]` is the set of one step."""
 
+    @property
+    def center(self) -> Array: ...
+    @property
+    def half_width(self) -> Array:
+        """Half the length of the projection on every sensor (..., N)."""
+        ...
+
     def contains(self, y: Array) -> Array:
         """Whether the whole reading lies inside; missing (NaN) sensors do not count."""
         ...
@@ -228,15 +235,13 @@ class Pilot(NamedTuple):
     name: str
 
 
+@runtime_checkable
 class Shape(Protocol):
     """How the residuals of a mean model spread (`jointset.residuals`): the law of row t from the residuals before t."""
 
-    def fit(self, pilot: Pilot) -> Shape:
-        """The shape fitted on the residuals of a pilot block."""
-        ...
-
+    def fit(self, pilot: Pilot) -> Shape: ...
     def start(self) -> Any: ...
-    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[Any, Any]:
+    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[Forecast, Any]:
         """Laws of all rows around their centres (T, N), and the state after the last."""
         ...
 
@@ -286,6 +291,10 @@ class Method:
         rule, and who proposed it.
     paper, wraps
         Its name in the paper, and its names there with a wrap (`{"aci": "ACI-FactorCGIF"}`).
+    printed_as
+        The method whose row in the paper's tables it shares, where they have one for both.
+    prominence
+        Its place among the methods of a figure with room for a few, by wrap (`{"": 1, "aci": 5}`); none: not drawn.
     needs
         `graph`, `time stamps`.
     geometries
@@ -312,6 +321,8 @@ class Method:
     reference: str = "-"
     paper: str = "-"
     wraps: Mapping[str, str] = field(default_factory=dict)
+    printed_as: str = ""
+    prominence: Mapping[str, int] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     geometries: tuple[str, ...] = ("ellipsoid", "box")
     learned: bool = False

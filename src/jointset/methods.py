@@ -10,17 +10,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from jointset.abilities import Splitting
 from jointset.calibration import calibration as rule_named
 from jointset.calibration import require_rule
 from jointset.calibration.cost_agaci import CostAgACI
-from jointset.calibration.shared_level import SharedLevel
+from jointset.calibration.shared_level import AnyRule, SharedLevel
 from jointset.catalogue import FILTERS, METHODS, PUBLISHED, ROWS, TABLE
+from jointset.contracts import Calibration, MeanModel, Score
 from jointset.errors import require, require_known
 from jointset.filters.residual import ResidualFilter
 from jointset.filters.static import StaticFilter
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor
-from jointset.residuals.components import FactorBox, GroupMaximum
 from jointset.residuals.shapes import Constant
 from jointset.scores import ComponentScore, MaxStudentised, RootMahalanobis, SingleScore, score_for
 
@@ -120,7 +121,7 @@ def row(
     warmup: int = 50,
     standardize: bool = True,
     seed: int = 0,
-    backbone: Any = None,
+    backbone: MeanModel | None = None,
 ) -> JointPredictor:
     """An unfitted row with a backbone's mean; `seed` draws the spectral groups of protocol `table`.
 
@@ -131,21 +132,21 @@ def row(
     require_known(method, ROWS, f"unknown row {method!r}")
     require_geometry(parse(name))
     shape, table = TABLE[method].maker(protocol)(), protocol == "table"
-    if isinstance(shape, GroupMaximum | FactorBox):
+    components = isinstance(shape, Splitting)
+    centred = components and shape.centred
+    if centred:
         shape = replace(shape, split=replace(shape.split, seed=seed))
-    centred = isinstance(shape, GroupMaximum | FactorBox)
     options: dict[str, Any] = {"shape": shape, "centred": centred, "cold": table, "name": name}
     if backbone is not None:
         options["backbone"] = backbone
     filter_ = StaticFilter(**options) if isinstance(shape, Constant) else ResidualFilter(**options)
     kept: dict[str, Any] = {"warmup": warmup, "standardize": standardize}
-    components = hasattr(shape, "scores")
-    if components and not isinstance(shape, GroupMaximum):
+    if components and not shape.one_radius:
         rule = row_rule(wrap, alpha, protocol, pooled=False)
         several = SharedLevel(rule, lookback=LOOKBACK * (table and wrap is not None))
         return JointPredictor(filter_, ComponentScore(), several, **kept)
     if components:
-        score: Any = SingleScore()
+        score: Score[Any] = SingleScore()
     elif geometry == "box":
         score = MaxStudentised()
     else:
@@ -153,7 +154,7 @@ def row(
     return JointPredictor(filter_, score, row_rule(wrap, alpha, protocol), **kept)
 
 
-def row_rule(wrap: str | None, alpha: float, protocol: str, *, pooled: bool = True) -> Any:
+def row_rule(wrap: str | None, alpha: float, protocol: str, *, pooled: bool = True) -> Calibration[Any]:
     """The calibration rule of a wrap; in `table` its pool takes in test scores, unless the components do (`pooled`)."""
     lookback = LOOKBACK if pooled else 0
     rule = rule_named(wrap or "split", alpha=alpha)
@@ -176,7 +177,7 @@ def filter_row(
     return JointPredictor(filter_, score, rule, **options)
 
 
-def published_row(name: Name, *, wrap: Any = None, alpha: float = 0.1, **options: Any) -> JointPredictor:
+def published_row(name: Name, *, wrap: AnyRule | None = None, alpha: float = 0.1, **options: Any) -> JointPredictor:
     """An unfitted published method; options as its maker takes them.
 
     A wrap scales the sets of the method (`jointset.published.filter`); `wrap` replaces the rule of the name.

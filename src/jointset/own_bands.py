@@ -6,17 +6,16 @@ set must hold all others with it. A reading well inside the projection can be un
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from jointset.abilities import Spread
 from jointset.calibration.quantiles import rank, score_quantile
-from jointset.contracts import Array
+from jointset.contracts import Array, Forecast
 
 
-def studentised(law: Any, y: Array) -> Array | None:
+def studentised(law: Forecast, y: Array) -> Array | None:
     """|residual| / sd of every sensor (..., N), NaN where missing; None where a law has no variances."""
-    return np.abs(y - law.mean) / np.sqrt(law.variance) if hasattr(law, "variance") else None
+    return np.abs(y - law.mean) / np.sqrt(law.variance) if isinstance(law, Spread) else None
 
 
 def own_quantiles(ratios: Array, alpha: float) -> Array:

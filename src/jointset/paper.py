@@ -8,7 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-PRINTED_AS = {"gnf-node": "gnf", "gnf-node+aci": "gnf+aci"}  # the paper's tables hold one graph filter, ours two
+from jointset.paper_rows import row_in_paper
+
 HADAMARD = (
     "The paper's log-volumes lie above the logarithm of its widths, which Hadamard's inequality forbids; "
     "ours are exact and are not expected to agree."
@@ -33,7 +34,7 @@ def printed(table: str, row: str, place: str = "") -> Mapping[str, str]:
     '3.05'
     """
     values = _tables()[table]["values"]
-    return values.get(PRINTED_AS.get(row, row), {}).get(place, {})
+    return values.get(row_in_paper(row), {}).get(place, {})
 
 
 def printed_rows(table: str) -> list[str]:
@@ -43,7 +44,7 @@ def printed_rows(table: str) -> list[str]:
 
 def printed_places(table: str, row: str) -> list[str]:
     """Places at which a printed row has numbers, in its order."""
-    return [*_tables()[table]["values"].get(PRINTED_AS.get(row, row), {})]
+    return [*_tables()[table]["values"].get(row_in_paper(row), {})]
 
 
 def limits(table: str) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from jointset.calibrating import adapts, calibrate, gap_scale, watch_from
 from jointset.calibration import Split
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.shared_level import AnyRule, moved, next_radii, one_score, sharing
-from jointset.contracts import Array, Filter, Score
+from jointset.contracts import Array, Filter, Region, Score
 from jointset.errors import InputError, require
 from jointset.folders import Stored, reading
 from jointset.labels import panel_of, reading_of, require_sensors
@@ -181,7 +181,7 @@ class JointPredictor:
 
     # ------------------------------------------------------------------ one step at a time
 
-    def predict(self) -> Any:
+    def predict(self) -> Region:
         """The region for the next reading."""
         return named(self.score.region(*self._ahead()[:2]), self.sensors)
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jointset.errors import InputError
 from jointset.runs import Run
 from jointset.trust import CONFIDENT, band_over
+
+if TYPE_CHECKING:
+    from jointset.predictor import JointPredictor
 
 FAR = 0.15  # a share this far under the target, and under the band, is no accident of the block
 
@@ -43,7 +46,7 @@ class Promise(NamedTuple):
         return {"short": "only ", "far": "only "}.get(self.word, "") + told
 
 
-def promise_of(predictor: Any, run: Run) -> Promise | None:
+def promise_of(predictor: JointPredictor, run: Run) -> Promise | None:
     """The promise of a calibrated predictor and what a run made of it; None where no row had a reading.
 
     The band is as wide as that of `Trust.band_over`, but around the target: a method that was under it on its own

@@ -107,7 +107,7 @@ class Sizes:
         return pd.DataFrame({"lower": lower, "mean": self.center, "upper": upper}, index=index)
 
 
-def named(region: Any, sensors: tuple[str, ...]) -> Any:
+def named(region: Region, sensors: tuple[str, ...]) -> Region:
     """The region with the names of its sensors; one of another kind as it is."""
     if not isinstance(region, Sizes):
         return region
@@ -123,8 +123,8 @@ class _AroundLaw(Sizes):
     `gaps` puts rows with gaps on the scale of the radius.
     """
 
-    law: Any
-    radius: Any
+    law: Law
+    radius: Array | float
     gaps: GapScale = UNCALIBRATED
 
     @property
@@ -184,7 +184,7 @@ class Product(Sizes):
     """Product of regions on disjoint blocks of sensors that together make up all of them."""
 
     blocks: tuple[Array, ...]
-    parts: tuple[Any, ...]
+    parts: tuple[Region, ...]
 
     def __post_init__(self) -> None:
         check_blocks(self.blocks, sum(len(block) for block in self.blocks))

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jointset.abilities import Components
 from jointset.contracts import Array
 from jointset.regions import Sizes
+
+if TYPE_CHECKING:
+    from jointset.residuals.components import ComponentLaw
 
 
 @dataclass(frozen=True)
@@ -26,8 +30,8 @@ class ComponentRegion(Sizes):
     it bounds.
     """
 
-    law: Any
-    structure: Any
+    law: ComponentLaw
+    structure: Components
     radii: Array
     level: float = 0.9  # coverage the radii were made for: rows with gaps are held against it
 

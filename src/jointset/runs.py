@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jointset.clock_coverage import ClockCoverage, clock_coverage
-from jointset.contracts import Array
+from jointset.contracts import Array, Forecast, Region
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from jointset.calibration.shared_level import Course
 
 
 class Outcome(NamedTuple):
@@ -104,7 +106,7 @@ def log_mean(logs: Array) -> float:
     return top + float(np.log(np.mean(np.exp(logs - top)))) if np.isfinite(top) else top
 
 
-def columns_of(region: Any, law: Any, scores: Array, found: Any) -> dict[str, Array]:
+def columns_of(region: Region, law: Forecast, scores: Array, found: Course) -> dict[str, Array]:
     """The columns of a run for one block of rows, `found` being the course of the rule through their scores."""
     lower, upper = region.bounds
     return {
@@ -114,7 +116,7 @@ def columns_of(region: Any, law: Any, scores: Array, found: Any) -> dict[str, Ar
         "score": found.score,
         "radius": found.radius,
         "radii": found.radii,
-        "inside": (scores <= found.radii).all(axis=tuple(range(1, scores.ndim))),
+        "inside": np.asarray((scores <= found.radii).all(axis=tuple(range(1, scores.ndim)))),
         "width": region.width,
         "width_full": region.width_full,
         "log_volume": region.log_volume,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from jointset.errors import InputError, require
+
+if TYPE_CHECKING:
+    from jointset.predictor import JointPredictor
 
 
 class RegularSaves:
@@ -18,9 +21,9 @@ class RegularSaves:
         require(every >= 1, f"--save-every must be at least 1 row, got {every}")
         self.path, self.every, self.notice = path, every, notice
         self.rows = self.failed = 0
-        self.saved: Any = None  # the last predictor that is on the disk
+        self.saved: JointPredictor | None = None  # the last predictor that is on the disk
 
-    def saw(self, predictor: Any) -> None:
+    def saw(self, predictor: JointPredictor) -> None:
         """One more good row, and the predictor after it."""
         self.rows += 1
         if self.rows % self.every:

@@ -146,7 +146,7 @@ def show_limits(summary: dict[str, Any], method: str = "the calibration") -> Non
         typer.echo(f"The radius of {method} was infinite or clipped at {share}.")
 
 
-def show_trust(predictor: Any) -> None:
+def show_trust(predictor: JointPredictor) -> None:
     """The predictor's verdict on itself as a sentence; nothing where its method has none."""
     try:
         verdict = predictor.trust().verdict
@@ -158,8 +158,7 @@ def show_trust(predictor: Any) -> None:
 def show_region(predictor: JointPredictor, as_json: bool, limits: Limits) -> None:
     """The set for the next reading, and the band of every sensor by itself where the method has one."""
     region, names = predictor.predict(), predictor.sensors
-    mean = limits.inside(region.center if hasattr(region, "center") else sum(region.bounds) / 2)
-    own = predictor.own_bounds()
+    mean, own = limits.inside(region.center), predictor.own_bounds()
     bands = {"bounds": limits.clip(region.bounds)} | ({} if own is None else {"own": limits.clip(own)})
     radius = getattr(region, "radius", None)
     facts = {} if radius is None else {"radius": radius}

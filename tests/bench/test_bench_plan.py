@@ -9,10 +9,10 @@ import pytest
 from jointset.bench import names
 from jointset.bench.names import cells_named, cells_to_run, methods_named
 from jointset.bench.plan import LEARNED, Settings, Task, tasks
-from jointset.catalogue import CATALOGUE
 from jointset.datasets import registry
 from jointset.errors import InputError
 from jointset.methods import FILTERS, METHODS, predictor_for
+from jointset.paper_rows import CATALOGUE
 
 
 def units(planned: list[Task]) -> list[tuple]:

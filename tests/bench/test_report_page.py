@@ -15,8 +15,8 @@ from jointset.bench.report_groups import METRICS, panels
 from jointset.bench.report_traces import course
 from jointset.bench.report_words import opening, verdict
 from jointset.bench.results import write_rows, write_trace
-from jointset.catalogue import CATALOGUE
 from jointset.cli import app
+from jointset.paper_rows import CATALOGUE
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ from jointset import Panel, generate_grssf
 from jointset.bench.plan import LEARNED, method_of, tasks
 from jointset.bench.results import read_results
 from jointset.bench.task import run_task
-from jointset.catalogue import CATALOGUE
 from jointset.cli import app
 from jointset.datasets.cells import cell
 from jointset.datasets.protocols import default_protocol
 from jointset.methods import METHODS, predictor_for, three_blocks
+from jointset.paper_rows import CATALOGUE
 from jointset.writing import write_edges
 
 EXTRA = ("kalman:box", "static:box+aci", "ewma+agaci", "spci+aci", "kalman+pid", "kalman-tuned+dtaci")

@@ -6,8 +6,8 @@ import pytest
 
 from jointset.bench.tables.diagnostics import DIAGNOSES, SWEEPS
 from jointset.bench.tables.grids import BEST_NON_FILTER, GRIDS
-from jointset.catalogue import CATALOGUE
 from jointset.paper import printed, printed_places, printed_rows, where
+from jointset.paper_rows import CATALOGUE
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ import warnings
 import numpy as np
 import pytest
 
-from jointset.catalogue import CATALOGUE, ROWS, entry
+from jointset.catalogue import ROWS
 from jointset.datasets import generate_grssf
 from jointset.datasets.cells import cell
 from jointset.errors import InputError
 from jointset.experiments.rows import run_row
 from jointset.methods import METHODS, parse, predictor_for, row
 from jointset.panel import Panel
+from jointset.paper_rows import CATALOGUE, entry
 
 
 @pytest.fixture(scope="module")

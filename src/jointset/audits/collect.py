@@ -16,12 +16,13 @@ from jointset.writing import json_ready
 
 if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
+    from jointset.predictor import JointPredictor
 
 Started = Callable[[str], None]
 
 
 def audit(
-    predictor: Any,
+    predictor: JointPredictor,
     panel: Panel,
     *,
     audits: Sequence[str] | None = None,

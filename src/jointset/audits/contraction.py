@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.audits.coupling import THREADS, Fit, coupled, decay_rate, fit_window, inputs, one_thread, starts
-from jointset.contracts import Array
+from jointset.contracts import Array, Filter
 
 PAIRS = 30
 STEPS = 200
@@ -50,7 +50,7 @@ class Contraction(NamedTuple):
 
 
 def contraction(
-    filter: Any,
+    filter: Filter[Any],
     values: Array,
     *,
     pairs: int = PAIRS,
@@ -133,7 +133,12 @@ class Setting(NamedTuple):
 
 
 def sensitivity(
-    filter: Any, values: Array, *, grid: dict[str, Sequence[float]] | None = None, seed: int = 0, floor: float = FLOOR
+    filter: Filter[Any],
+    values: Array,
+    *,
+    grid: dict[str, Sequence[float]] | None = None,
+    seed: int = 0,
+    floor: float = FLOOR,
 ) -> tuple[Setting, ...]:
     """The rates when steps, pairs and scale vary one at a time around 200, 30 and 1 (paper: they move by <= 0.02).
 

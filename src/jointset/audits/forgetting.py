@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.audits.coupling import Fit, decay_rate, fit_window, inputs, starts, trajectories
-from jointset.contracts import Array
+from jointset.contracts import Array, Filter
 
 STEPS = 200
 COPIES = 5
@@ -63,7 +63,7 @@ def wasserstein_1(a: Array, b: Array) -> Array:
 
 
 def score_forgetting(
-    filter: Any,
+    filter: Filter[Any],
     values: Array,
     *,
     copies: int = COPIES,
@@ -82,7 +82,7 @@ def score_forgetting(
 
 
 def coupled_scores(
-    filter: Any,
+    filter: Filter[Any],
     values: Array,
     copies: int,
     scale: float = 1.0,
@@ -150,7 +150,7 @@ class Setting(NamedTuple):
 
 
 def robustness(
-    filter: Any, values: Array, *, score: Callable[[Any, Array], Array] | None = None, seed: int = 0
+    filter: Filter[Any], values: Array, *, score: Callable[[Any, Array], Array] | None = None, seed: int = 0
 ) -> tuple[Setting, ...]:
     """The rate when steps, copies, scale and window vary one at a time around 200, 5, 1 and 20 .. 100."""
     rows = inputs(values, max(GRID["steps"]))

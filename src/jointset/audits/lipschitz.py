@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.audits.coupling import perturbed
-from jointset.contracts import Array
+from jointset.contracts import Array, Filter
 from jointset.errors import require
 
 DIRECTIONS = 12  # per step and length, as in the paper
@@ -33,7 +33,7 @@ class Lipschitz(NamedTuple):
 
 
 def root_score_lipschitz(
-    filter: Any,
+    filter: Filter[Any],
     values: Array,
     state: Any,
     *,
@@ -68,11 +68,12 @@ def root_score_lipschitz(
     )
 
 
-def _root_score(filter: Any, state: Any, y: Array) -> float:
-    return float(np.sqrt(filter.law(state).mahalanobis(y)))
+def _root_score(filter: Filter[Any], state: Any, y: Array) -> float:
+    law: Any = filter.law(state)
+    return float(np.sqrt(law.mahalanobis(y)))
 
 
-def _change(filter: Any, state: Any, y: Array, here: float, length: float, rng: np.random.Generator) -> float:
+def _change(filter: Filter[Any], state: Any, y: Array, here: float, length: float, rng: np.random.Generator) -> float:
     size = np.size(state[0])  # the mean of the linear filter, the hidden state of a learned one
     direction = rng.standard_normal(size)
     delta = length * direction / np.linalg.norm(direction)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.audits.coupling import THREADS, coupled, hidden, one_thread, perturbed
-from jointset.contracts import Array
+from jointset.contracts import Array, Filter
 from jointset.errors import require
 
 HORIZON = 10
@@ -41,7 +41,7 @@ class Observability(NamedTuple):
 
 
 def observability(
-    filter: Any,
+    filter: Filter[Any],
     values: Array,
     state: Any = None,
     *,

@@ -10,13 +10,24 @@ from typing import Any
 
 from jointset.paper import limits, printed_places
 from jointset.paper import printed as in_tables
+from jointset.paper_rows import row_in_paper
 
-KINDS = {"kalman": "kalman", "gnf": "gnf", "gnf-node": "gnf"}  # method -> the filter that the paper's tables name
+AUDITED_FILTERS = ("kalman", "gnf")  # rows of the paper
 THEORY = ("sigma_1", "rho_tr", "rho_M0", "rho_snr")
 RATES = ("rho_dG", "rho_DL", "rho_score", "rho_ind")
 TRAFFIC = ("metr-la", "pems-bay")  # where the paper's measured rates are those of the learned filter
 WHOLE = {"metr-la": "metr-la-207", "pems-bay": "pems-bay-325", "ett": "ett-7"}  # all sensors of a data set
 AUDITED = "metr-la-20"  # the cell of its limits and sweeps
+
+
+def audited_as(method: str) -> str | None:
+    """The filter that the paper's audits name, None for one that it does not audit.
+
+    >>> audited_as("gnf-node"), audited_as("ewma")
+    ('gnf', None)
+    """
+    row = row_in_paper(method)
+    return row if row in AUDITED_FILTERS else None
 
 
 def printed(audit: str, cell: str, method: str) -> Any:
@@ -25,7 +36,7 @@ def printed(audit: str, cell: str, method: str) -> Any:
     >>> printed("rho_dG", "aqi-12", "kalman"), printed("rho_dG", "aqi-12", "gnf")
     (0.45, None)
     """
-    cell, kind = WHOLE.get(cell, cell), KINDS.get(method)
+    cell, kind = WHOLE.get(cell, cell), audited_as(method)
     most = {name: f"at most {number}" for name, number in limits("theory-audits").items()}
     if audit == "plug_in":
         bounds = {"joint_difference": most["plug-in joint"], "width_difference": most["plug-in width"]}
@@ -86,7 +97,7 @@ def _sweep(audit: str) -> dict[str, list[Any]]:
 
 def printed_elsewhere(audit: str, cell: str, method: str) -> Any:
     """The printed rate of the same cell for the other kind of filter, to set beside ours; None where there is none."""
-    cell, kind = WHOLE.get(cell, cell), KINDS.get(method)
+    cell, kind = WHOLE.get(cell, cell), audited_as(method)
     if kind is None or audit not in RATES or kind == _measured_on(cell):
         return None
     return _rates(cell).get(audit)

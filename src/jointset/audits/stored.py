@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jointset
-from jointset.audits.printed import KINDS
 from jointset.errors import InputError
 from jointset.pages.shell import write_text
+from jointset.paper_rows import row_in_paper
 from jointset.writing import json_ready, new_folder
 
 FOLDER = "_audits"
@@ -42,8 +42,7 @@ class Audited(NamedTuple):
     @property
     def kind(self) -> str:
         """`gnf` for the learned graph filters, `kalman` for the linear one, as the paper's tables call them."""
-        method = self.filter.partition("+")[0]
-        return KINDS.get(method, method)
+        return row_in_paper(self.filter.partition("+")[0])
 
     def number(self, path: str) -> float | None:
         """The number at the first of several paths that leads to one; None where none does.

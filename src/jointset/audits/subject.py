@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jointset.abilities import Differentiable, Linear, Named, OwnSetting
+from jointset.abilities import Differentiable, Linear, Named, OwnSetting, Spread
 from jointset.calibration.quantiles import score_quantile
-from jointset.contracts import Array, Filter
+from jointset.contracts import Array, Filter, Forecast
 from jointset.errors import InputError, require
 from jointset.filters import GraphLGSSM
 from jointset.panel import Panel
@@ -201,7 +201,7 @@ class Subject:
         step = max(1, len(self.values) // LAWS)
         means, variances, sample, at = [], [], [], 0
         for law in self._laws():
-            if not hasattr(law, "variance"):
+            if not isinstance(law, Spread):
                 raise Skip("the set is made of several components: it has no single predictive law")
             means.append(law.mean)
             variances.append(law.variance)
@@ -209,7 +209,7 @@ class Subject:
             at += len(law.mean)
         return Emitted(np.concatenate(means), np.concatenate(variances), tuple(sample))
 
-    def _laws(self) -> Iterator[Any]:
+    def _laws(self) -> Iterator[Forecast]:
         filter_, state = self.filter, self.start
         size = max(1, BLOCK // self.n**2)
         times = self.panel.timestamps if self.predictor.follows_clock else None

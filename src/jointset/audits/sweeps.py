@@ -9,7 +9,7 @@ import numpy as np
 
 from jointset.calibration.quantiles import minimum_scores, score_quantile
 from jointset.calibration.split import Split
-from jointset.contracts import Array
+from jointset.contracts import Array, Score
 from jointset.errors import require
 from jointset.integrated_time import LAGS, integrated_time
 from jointset.panel import Panel
@@ -18,6 +18,7 @@ from jointset.scores import Mahalanobis
 
 if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
+    from jointset.predictor import JointPredictor
 
 WARMUPS = (1, 25, 50, 100, 200)  # the paper's grid; its 0 keeps all scores, which is our 1
 RANKS = (0, 1, 2, 4, 8, 16)
@@ -84,7 +85,7 @@ def size_sweep(
     return SizeSweep(kept, error, expected, half, within, tau, ratio, -0.5 * slope)
 
 
-def warmup_sweep(predictor: Any, calibration: Panel, test: Panel, warmups: Sequence[int] = WARMUPS) -> Sweep:
+def warmup_sweep(predictor: JointPredictor, calibration: Panel, test: Panel, warmups: Sequence[int] = WARMUPS) -> Sweep:
     """Split radius for every warm-up from a fresh filter state, then its sets on the test rows.
 
     The filter passes through the rows once: only the radius depends on the warm-up. Settings that leave too few scores
@@ -108,7 +109,7 @@ def warmup_sweep(predictor: Any, calibration: Panel, test: Panel, warmups: Seque
     return Sweep(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
-def _at_radius(score: Any, run: Run, radius: float) -> tuple[float, ...]:
+def _at_radius(score: Score[Any], run: Run, radius: float) -> tuple[float, ...]:
     """Coverage, widths and log-volume of a run with another radius: widths are linear in its root or in itself."""
     seen = ~np.isnan(run.score)
     ratio = radius / run.radius

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.abilities import Differentiable, Linear
-from jointset.contracts import Array
-from jointset.errors import require
+from jointset.contracts import Array, Filter
+from jointset.errors import InputError, require
 
 FULL = 1024  # states up to this size are differentiated in all directions, larger ones in random ones
 DIRECTIONS = 64
@@ -33,7 +33,7 @@ class JacobianConstants(NamedTuple):
 
 
 def jacobian_rms_rate(
-    filter: Any,
+    filter: Filter[Any],
     values: Array,
     state: Any = None,
     *,
@@ -67,7 +67,7 @@ def jacobian_rms_rate(
     return np.array(squares) ** (0.5 / np.arange(1, len(squares) + 1))
 
 
-def jacobians(filter: Any, values: Array, state: Any = None) -> Array:
+def jacobians(filter: Filter[Any], values: Array, state: Any = None) -> Array:
     """Jacobians J_t (T, d, d) of the state map along readings (T, N), for states of at most 256 numbers.
 
     >>> from jointset import GraphLGSSM
@@ -84,7 +84,7 @@ def jacobians(filter: Any, values: Array, state: Any = None) -> Array:
     return np.array(found)
 
 
-def jacobian_constants(filter: Any, values: Array, state: Any, other: Any) -> JacobianConstants:
+def jacobian_constants(filter: Filter[Any], values: Array, state: Any, other: Any) -> JacobianConstants:
     """Measured epsilon and B_T for two initial states on the same readings (T, N).
 
     The Jacobian is compared with J_t, that along `state`, at four places of the segment to the trajectory of `other`.
@@ -172,12 +172,13 @@ def _root(second_moment: Array | None, size: int, directions: int | None, seed: 
     return draws if root is None else draws @ root
 
 
-def _state_map(filter: Any, state: Any) -> tuple[StateMap, Any]:
+def _state_map(filter: Filter[Any], state: Any) -> tuple[StateMap, Any]:
     """The state map on flat tensors, (h, y) -> h, and the first state."""
     state = filter.start() if state is None else state
     if isinstance(filter, Differentiable):
         return filter.state_map(state)
-    require(isinstance(filter, Linear), f"no Jacobians for {type(filter).__name__}: its state map is not known")
+    if not isinstance(filter, Linear):
+        raise InputError(f"no Jacobians for {type(filter).__name__}: its state map is not known")
     require(state.at_rest, "the linear filter must be at rest: start from a state without a gap")
     import torch
 

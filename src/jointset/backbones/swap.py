@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.backbones.interface import Backbone
-from jointset.contracts import Array
+from jointset.contracts import Array, Filter, MeanModel
 from jointset.panel import Panel
 from jointset.storage import storable
 
@@ -40,8 +39,8 @@ class SwappedMean:
         `standardize=False`.)
     """
 
-    filter: Any
-    backbone: Backbone
+    filter: Filter[Any]
+    backbone: MeanModel
     frozen: bool = False
 
     def fit(self, panel: Panel) -> SwappedMean:
@@ -56,7 +55,8 @@ class SwappedMean:
 
     def law(self, state: SwappedState) -> Any:
         """Law of the next reading."""
-        return replace(self.filter.law(state.filter), mean=self.backbone.next_mean(state.history))
+        law: Any = self.filter.law(state.filter)  # a dataclass, as all laws are
+        return replace(law, mean=self.backbone.next_mean(state.history))
 
     def step(self, state: SwappedState, y: Array) -> SwappedState:
         """State after one reading (N,), NaN = missing."""
@@ -65,6 +65,7 @@ class SwappedMean:
 
     def run(self, values: Array, state: SwappedState) -> tuple[Any, SwappedState]:
         """Laws of all rows (T, N) and the state after the last one."""
+        laws: Any
         laws, after = self.filter.run(values, state.filter)
         means = self.backbone.predict(values, state.history)
         history = self.backbone.fill(values, state.history)[-self.backbone.lags :]

@@ -16,7 +16,7 @@ from jointset.bench.plan import OWN
 from jointset.bench.report_traces import rolling, rolling_window, stored_trace
 from jointset.bench.tables.diagnostics import Swept, swept
 from jointset.bench.tables.measured import full_name
-from jointset.catalogue import FILTERS, LEARNED
+from jointset.catalogue import FILTERS, LEARNED, PROMINENT
 from jointset.contracts import Array
 from jointset.methods import parse
 from jointset.paper import printed, printed_places, printed_rows
@@ -25,10 +25,6 @@ from jointset.report.figures import INK, STYLE, new_figure
 if TYPE_CHECKING:
     import pandas as pd
 
-COURSES = (
-    *("gnf", "gnf-node", "gnf+aci", "gnf-node+aci", "static", "per-group-factor+aci", "group+agaci", "copula"),
-    *("ewma", "kalman-tuned", "kalman"),
-)
 MOST = 5  # lines of a panel
 RECIPES: dict[str, dict[str, Any]] = {
     "paper": {"color": "#777777", "linestyle": "--", "marker": "s"},
@@ -53,7 +49,7 @@ def coverage_over_time(folder: str | Path, table: pd.DataFrame, protocol: str) -
     if not shown:
         return None
     alpha = float(table["alpha"].iloc[0])
-    names = [method for method in COURSES if any(method in members for members in shown.values())]
+    names = [method for method in PROMINENT if any(method in members for members in shown.values())]
     looks = {name: LINES[i % len(LINES)] for i, name in enumerate(names)}
     windows = {cell: rolling_window(min(len(one.inside) for one in shown[cell].values())) for cell in shown}
     with matplotlib.rc_context(STYLE):
@@ -79,13 +75,13 @@ def coverage_over_time(folder: str | Path, table: pd.DataFrame, protocol: str) -
 
 
 def _courses(folder: str | Path, table: pd.DataFrame, protocol: str) -> dict[str, dict[str, Course]]:
-    """Courses by cell and method: the first methods of COURSES that have a trace."""
+    """Courses by cell and method: the first methods of PROMINENT that have a trace."""
     rows = table[(table["protocol"] == protocol) & (table["status"] == "ok") & table["backbone"].isin(["own", "gpvar"])]
     rows = rows[np.isclose(rows["alpha"].astype(float), float(table["alpha"].iloc[0]))] if len(table) else rows
     found: dict[str, dict[str, Course]] = {}
     for (cell, _), part in rows.groupby(["cell", "n"], sort=False):
         members: dict[str, Course] = {}
-        for method in COURSES:
+        for method in PROMINENT:
             tasks = dict.fromkeys(part.loc[part["method"] == method].sort_values(["limit_steps", "pilot"])["task"])
             traces = [stored_trace(folder, task).get(method, {}) for task in tasks if len(members) < MOST]
             courses = [_course(trace) for trace in traces if "inside" in trace]

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from jointset.bench.figures_labels import place_labels
 from jointset.bench.tables.measured import SLACK, At, Measured, Summary, without_size
-from jointset.catalogue import TABLE
+from jointset.catalogue import PROMINENT, TABLE
 from jointset.report.figures import INK, MISS, STYLE, new_figure
 
 if TYPE_CHECKING:
@@ -39,10 +39,6 @@ LINES: list[dict[str, Any]] = [
     {"color": "#444444", "linestyle": (0, (8, 2, 1, 2)), "marker": ">"},
 ]
 NEAR = 0.045  # joint coverage further below the target is told in words
-LINE_METHODS = (
-    *("gnf", "static", "per-group-factor+aci", "copula", "gnf+aci", "kalman-tuned", "gnf-node", "gnf-node+aci"),
-    *("group+agaci", "multidim-spci", "ewma", "diag-gru", "kalman"),
-)
 
 
 class Point(NamedTuple):
@@ -273,7 +269,7 @@ def _by_size(points: Mapping[str, list[Point]]) -> dict[str, dict[str, list[tupl
     grouped: dict[str, dict[str, dict[int, Point]]] = {}
     for members in points.values():
         for point in members:
-            if str(point.at.method) in LINE_METHODS:
+            if str(point.at.method) in PROMINENT:
                 size = int(next(iter(point.summary.seeds.values()))["n"])
                 methods = grouped.setdefault(without_size(str(point.at.cell)), {})
                 methods.setdefault(point.at.label, {})[size] = point
@@ -287,6 +283,6 @@ def _by_size(points: Mapping[str, list[Point]]) -> dict[str, dict[str, list[tupl
 
 def _line_looks(families: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     found = dict.fromkeys(name for methods in families.values() for name in methods)
-    places = {name: i for i, name in enumerate(LINE_METHODS)}
+    places = {name: i for i, name in enumerate(PROMINENT)}
     names = sorted(found, key=lambda name: places.get(name, len(places)))
     return {name: LINES[i % len(LINES)] for i, name in enumerate(names)}

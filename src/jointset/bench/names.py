@@ -7,11 +7,12 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jointset.catalogue import CATALOGUE, FAMILIES, METHODS, TABLE
+from jointset.catalogue import FAMILIES, METHODS, TABLE
 from jointset.datasets.origins import file_parts, name_parts
 from jointset.errors import InputError, require, require_known, suggest
 from jointset.experiments.rows import PILOTS
 from jointset.methods import Name, parse, require_geometry
+from jointset.paper_rows import CATALOGUE
 
 TRAFFIC = ("metr-la-20", "metr-la-207", "pems-bay-50", "pems-bay-325")
 CELL_GROUPS = {

@@ -8,8 +8,9 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from jointset.bench.tables.measured import coverage_mark
-from jointset.catalogue import CATALOGUE, TABLE
+from jointset.catalogue import TABLE
 from jointset.datasets.protocols import default_protocol
+from jointset.paper_rows import CATALOGUE
 
 METRICS = (
     "joint",

@@ -115,7 +115,7 @@ def empty() -> pd.DataFrame:
 
 def in_order(table: pd.DataFrame) -> pd.DataFrame:
     """The rows sorted by unit, methods as in the catalogue: an order that does not depend on who finished first."""
-    from jointset.catalogue import CATALOGUE
+    from jointset.paper_rows import CATALOGUE
 
     place = {entry.name: i for i, entry in enumerate(CATALOGUE)}
     keyed = table.assign(_place=[place.get(name, len(place)) for name in table["method"]])

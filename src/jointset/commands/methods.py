@@ -17,7 +17,8 @@ def methods_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object a method.")] = False,
 ) -> None:
     """List every method: its name here and in the paper, its mean, its covariance, and what it needs."""
-    from jointset.catalogue import CATALOGUE, ONE_AT_A_TIME, TABLE
+    from jointset.catalogue import ONE_AT_A_TIME, TABLE
+    from jointset.paper_rows import CATALOGUE
 
     if as_json:
         methods = [TABLE[entry.name.partition("+")[0]] for entry in CATALOGUE]

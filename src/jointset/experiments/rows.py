@@ -13,9 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jointset.abilities import SeveralSeeds
+from jointset.calibration.shared_level import AnyRule
 from jointset.catalogue import FILTERS, LEARNED, PUBLISHED, ROWS, TABLE
+from jointset.contracts import Filter, MeanModel
 from jointset.errors import require, suggest
 from jointset.methods import Name, filter_row, parse, published_row, row, row_rule
+from jointset.panel import Panel
 from jointset.predictor import JointPredictor, Run
 from jointset.scores import RootMahalanobis
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
 
 WARM = 50  # steps before the calibration block on which a filter is warmed up in protocol `table`
+Backbones = str | MeanModel | Sequence[MeanModel]  # one by name, one for all seeds, or one for each
+Means = Sequence[MeanModel | None] | None
 PILOTS = ("validation", "train", "calibration")  # blocks a shape may be fitted on instead of the protocol's own
 
 
@@ -44,7 +49,7 @@ def run_row(
     alpha: float = 0.1,
     seed: int = 0,
     *,
-    backbone: Any = None,
+    backbone: Backbones | None = None,
     pilot: str | None = None,
     training: dict[str, Any] | None = None,
     regions: bool = False,
@@ -67,7 +72,7 @@ def run_rows(
     alpha: float = 0.1,
     seeds: Sequence[int] = (0,),
     *,
-    backbone: Any = None,
+    backbone: Backbones | None = None,
     pilot: str | None = None,
     training: dict[str, Any] | None = None,
     progress: Callable[[int, int, float], None] | None = None,
@@ -109,7 +114,7 @@ def run_rows(
                     yield name, seed, run, Timing(before + seconds, predicted, predictor.n_calibration, note)
 
 
-def _rule_of(name: str, cell: Cell, alpha: float) -> Any:
+def _rule_of(name: str, cell: Cell, alpha: float) -> AnyRule:
     if parse(name).method in ROWS:
         return row(name, protocol=cell.protocol, alpha=alpha, seed=cell.seed).calibration
     return row_rule(parse(name).wrap, alpha, cell.protocol)
@@ -121,10 +126,10 @@ def fitted_row(
     alpha: float = 0.1,
     seed: int = 0,
     *,
-    backbone: Any = None,
+    backbone: Backbones | None = None,
     pilot: str | None = None,
     training: dict[str, Any] | None = None,
-) -> Any:
+) -> JointPredictor:
     """The calibrated predictor of a row, at the start of the cell's test block; arguments as in `run_row`."""
     fitted = fitted_rows(method, cell, alpha, (seed,), backbone=backbone, pilot=pilot, training=training)
     return next(fitted)[1]
@@ -136,11 +141,11 @@ def fitted_rows(
     alpha: float = 0.1,
     seeds: Sequence[int] = (0,),
     *,
-    backbone: Any = None,
+    backbone: Backbones | None = None,
     pilot: str | None = None,
     training: dict[str, Any] | None = None,
-    filters: list[Any] | None = None,
-) -> Iterator[tuple[tuple[int, ...], Any, float]]:
+    filters: list[Filter[Any]] | None = None,
+) -> Iterator[tuple[tuple[int, ...], JointPredictor, float]]:
     """Calibrated predictors, the seeds each of them is for, and the seconds it took to fit and calibrate it.
 
     `filters`: those of `fitted_filters` for a filter's row, where they are there already.
@@ -163,8 +168,8 @@ def fitted_rows(
 
 
 def fitted_backbones(
-    backbone: Any, cell: Cell, seeds: Sequence[int] = (0,), training: dict[str, Any] | None = None
-) -> list[Any]:
+    backbone: Backbones, cell: Cell, seeds: Sequence[int] = (0,), training: dict[str, Any] | None = None
+) -> list[MeanModel]:
     """Mean backbones fitted on the training block of a cell, one for each seed, trained in one program.
 
     A name gives one for each seed (of a linear one the same for all); an object is fitted with its own seed, or taken
@@ -173,14 +178,14 @@ def fitted_backbones(
     from jointset.backbones import LearnedBackbone
     from jointset.backbones import backbone as backbone_named
 
-    if isinstance(backbone, list | tuple):
+    if isinstance(backbone, Sequence) and not isinstance(backbone, str):
         require(len(backbone) == len(seeds), f"{len(backbone)} backbones for {len(seeds)} seeds: give one for each")
         return [one if one.fitted else one.fit(cell.fitting) for one in backbone]
     if isinstance(backbone, str):
         backbone = backbone_named(backbone)
         if isinstance(backbone, LearnedBackbone):
             backbone = replace(backbone, device=(training or {}).get("device", backbone.device))
-            return backbone.fit_seeds(cell.fitting, list(seeds))
+            return [*backbone.fit_seeds(cell.fitting, list(seeds))]
     return [backbone if backbone.fitted else backbone.fit(cell.fitting)] * len(seeds)
 
 
@@ -190,7 +195,7 @@ def fitted_filters(
     seeds: Sequence[int] = (0,),
     training: dict[str, Any] | None = None,
     progress: Callable[[int, int, float], None] | None = None,
-) -> list[Any]:
+) -> list[Filter[Any]]:
     """Filters fitted on the rows of a cell that its protocol names, one for each seed, trained in one program."""
     filter_ = filter_row(Name(method, None, None), protocol=cell.protocol, training=training).filter
     rows = _fitting_block(cell)
@@ -201,20 +206,22 @@ def fitted_filters(
     return [replace(filter_, seed=seed).fit(rows) for seed in seeds]
 
 
-def _fitting_block(cell: Cell) -> Any:
+def _fitting_block(cell: Cell) -> Panel:
     """Those rows in the units that a filter is fitted in."""
     return _filter_block(cell) if cell.scaled else cell.fitting
 
 
-def _filter_block(cell: Cell) -> Any:
+def _filter_block(cell: Cell) -> Panel:
     """The rows a filter is fitted on: training, in `table` with the pilot block."""
     return cell.panel[: cell.blocks["calibration"].start] if cell.protocol == "table" else cell.train
 
 
-Prepared = list[tuple[tuple[int, ...], Callable[[], Any]]]  # seeds, and what makes their calibrated predictor
+Prepared = list[
+    tuple[tuple[int, ...], Callable[[], JointPredictor]]
+]  # seeds, and what makes their calibrated predictor
 
 
-def _by_mean(seeds: tuple[int, ...], means: list[Any] | None) -> list[tuple[tuple[int, ...], Any]]:
+def _by_mean(seeds: tuple[int, ...], means: Means) -> list[tuple[tuple[int, ...], MeanModel | None]]:
     """Seeds that share a mean, and that mean."""
     if means is None or all(mean is means[0] for mean in means):
         return [(seeds, None if means is None else means[0])]
@@ -222,13 +229,13 @@ def _by_mean(seeds: tuple[int, ...], means: list[Any] | None) -> list[tuple[tupl
 
 
 def _residual_rows(
-    method: str, cell: Cell, alpha: float, seeds: tuple[int, ...], means: list[Any] | None, pilot: str | None
+    method: str, cell: Cell, alpha: float, seeds: tuple[int, ...], means: Means, pilot: str | None
 ) -> Prepared:
     """Rows of a backbone's residuals: nothing in them depends on a seed but a learned mean."""
     table = cell.protocol == "table"
     block = pilot_block(parse(method).method, cell.protocol, pilot)
 
-    def make(mean: Any) -> JointPredictor:
+    def make(mean: MeanModel | None) -> JointPredictor:
         predictor = row(
             method,
             protocol=cell.protocol,
@@ -264,7 +271,7 @@ def pilot_block(method: str, protocol: str, asked: str | None = None) -> str:
     return TABLE[method].pilot
 
 
-def _published_rows(method: str, cell: Cell, alpha: float, seeds: tuple[int, ...], means: list[Any] | None) -> Prepared:
+def _published_rows(method: str, cell: Cell, alpha: float, seeds: tuple[int, ...], means: Means) -> Prepared:
     """Published methods; each seed draws its own split, trees or weights around the same mean.
 
     In `table` no calibration score is dropped, and the mean restarts in every block, as in all other rows.
@@ -272,7 +279,7 @@ def _published_rows(method: str, cell: Cell, alpha: float, seeds: tuple[int, ...
     table = cell.protocol == "table"
     options: dict[str, Any] = {"alpha": alpha, "warmup": 1 if table else 50, "standardize": not cell.scaled}
 
-    def make(seed: int, mean: Any) -> Any:
+    def make(seed: int, mean: MeanModel | None) -> JointPredictor:
         wrap = row_rule(name.wrap, alpha, cell.protocol)
         published = published_row(name, wrap=wrap, seed=seed, backbone=mean, **options)
         published.filter = replace(published.filter, cold=table)
@@ -290,8 +297,8 @@ def _filter_rows(
     cell: Cell,
     alpha: float,
     seeds: tuple[int, ...],
-    means: list[Any] | None,
-    filters: list[Any],
+    means: Means,
+    filters: list[Filter[Any]],
 ) -> Prepared:
     """Fitted filters, with their own mean or a backbone's; in `table` the end of the pilot block warms them up."""
     from jointset.backbones import SwappedMean
@@ -302,7 +309,7 @@ def _filter_rows(
     block = _filter_block(cell)
     unfitted = filter_row(name, protocol=cell.protocol, alpha=alpha)
 
-    def make(filter_: Any, mean: Any) -> JointPredictor:
+    def make(filter_: Filter[Any], mean: MeanModel | None) -> JointPredictor:
         predictor = unfitted.copy()
         predictor.standardize, predictor.calibration = not cell.scaled, row_rule(name.wrap, alpha, cell.protocol)
         if table and name.geometry != "box":

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.abilities import ShapeOfTheHour
-from jointset.contracts import Array, Forecast, MeanModel, Pieces, Pilot
+from jointset.contracts import Array, Forecast, MeanModel, Pieces, Pilot, Shape
 from jointset.errors import InputError, require
 from jointset.panel import Panel
+from jointset.residuals.shapes import Constant
 from jointset.storage import storable
 
 NUMBERS = 16_000_000 / 4096  # that the law of a row holds, at most, where covariances change by updates
@@ -60,7 +61,7 @@ class ResidualFilter:
     """
 
     backbone: MeanModel = field(default_factory=gpvar)
-    shape: Any = None
+    shape: Shape = field(default_factory=Constant)
     centred: bool = False
     cold: bool = False
     name: str = "static"
@@ -128,6 +129,8 @@ class ResidualFilter:
 
     def expect(self, state: ResidualState, when: int) -> ResidualState:
         """The state when the next reading is known to come at this time (epoch seconds)."""
+        if not isinstance(self.shape, ShapeOfTheHour):
+            return state
         return state._replace(shape=self.shape.at(state.shape, when))
 
     def law_sizes(self, values: Array) -> Array:

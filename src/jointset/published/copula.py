@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.contracts import Array
+from jointset.calibration.shared_level import AnyRule
+from jointset.contracts import Array, MeanModel
 from jointset.errors import require, require_alpha
 from jointset.predictor import JointPredictor
 from jointset.published.filter import published
@@ -177,8 +178,8 @@ def CopulaCPTS(
     share: float = 0.6,
     steps: int = 800,
     seed: int = 0,
-    backbone: Any = None,
-    wrap: Any = None,
+    backbone: MeanModel | None = None,
+    wrap: AnyRule | None = None,
     warmup: int = 50,
     standardize: bool = True,
 ) -> JointPredictor:

@@ -12,11 +12,12 @@ NeurIPS 2023.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from jointset.contracts import Array
+from jointset.calibration.shared_level import AnyRule
+from jointset.contracts import Array, MeanModel
 from jointset.errors import require, require_alpha
 from jointset.predictor import JointPredictor
 from jointset.published.filter import published
@@ -79,8 +80,8 @@ def HopCPT(
     updates: int = 1000,
     bonferroni: bool = False,
     seed: int = 0,
-    backbone: Any = None,
-    wrap: Any = None,
+    backbone: MeanModel | None = None,
+    wrap: AnyRule | None = None,
     warmup: int = 50,
     standardize: bool = True,
 ) -> JointPredictor:

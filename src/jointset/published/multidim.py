@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.contracts import Array
+from jointset.calibration.shared_level import AnyRule
+from jointset.contracts import Array, MeanModel
 from jointset.covariance import Covariance
 from jointset.errors import require, require_alpha
 from jointset.laws import DenseLaw
@@ -157,8 +158,8 @@ def MultiDimSPCI(
     shrinkage: float = 0.05,
     epochs: int = 20,
     seed: int = 0,
-    backbone: Any = None,
-    wrap: Any = None,
+    backbone: MeanModel | None = None,
+    wrap: AnyRule | None = None,
     warmup: int = 50,
     standardize: bool = True,
 ) -> JointPredictor:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jointset.contracts import Array
+from jointset.contracts import Array, Law
 from jointset.partial import UNCALIBRATED, GapScale, independent_count, largest_quantile
 from jointset.regions import Sizes, mahalanobis_score
 from jointset.volumes import unit_ball_log_volume
@@ -26,7 +26,7 @@ class Annulus(Sizes):
     reading with gaps is held against `upper` alone: it says too little on the others to lie in the hole.
     """
 
-    law: Any
+    law: Law
     lower: Any
     upper: Any
     gaps: GapScale = UNCALIBRATED

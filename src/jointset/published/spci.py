@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.contracts import Array
+from jointset.calibration.shared_level import AnyRule
+from jointset.contracts import Array, MeanModel
 from jointset.errors import require, require_alpha
 from jointset.predictor import JointPredictor
 from jointset.published.filter import published
@@ -100,8 +101,8 @@ def SPCI(
     refit: int = REFIT,
     bonferroni: bool = False,
     seed: int = 0,
-    backbone: Any = None,
-    wrap: Any = None,
+    backbone: MeanModel | None = None,
+    wrap: AnyRule | None = None,
     warmup: int = 50,
     standardize: bool = True,
 ) -> JointPredictor:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from jointset.abilities import Components
 from jointset.contracts import Array, Pilot
 from jointset.covariance import Covariance
 from jointset.partial import chi_square_quantile, largest_quantile
@@ -30,7 +31,7 @@ class ComponentLaw:
     """Centre (..., N) of a set with components, and the units (N,) of its residuals."""
 
     mean: Array
-    structure: Any
+    structure: Components
     unit: Array
 
     def scores(self, y: Array, level: float = 0.9) -> Array:
@@ -83,6 +84,9 @@ class _Structure:
     but rounding: without a least one its radius would come from these, however large the ridge.
     """
 
+    centred: ClassVar[bool] = False
+    one_radius: ClassVar[bool] = False
+
     split: ResidualSplit = field(default_factory=lambda: ResidualSplit("factor"))
     bases: tuple[Array, ...] = ()
     covariances: tuple[Array, ...] = ()
@@ -95,7 +99,7 @@ class _Structure:
 
     def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[ComponentLaw, Any]:
         """Laws of all rows."""
-        return ComponentLaw(centers, self, np.ones(centers.shape[1])), state
+        return ComponentLaw(centers, cast(Components, self), np.ones(centers.shape[1])), state
 
     @cached_property
     def _factors(self) -> tuple[Covariance, ...]:
@@ -180,6 +184,9 @@ class GroupMaximum(_Structure):
     Each group's covariance is shrunk to its diagonal by the Schaefer-Strimmer weight.
     """
 
+    centred: ClassVar[bool] = True
+    one_radius: ClassVar[bool] = True
+
     def fit(self, pilot: Pilot) -> GroupMaximum:
         """Groups of the graph and their covariances."""
         groups = groups_of(self.split, pilot)
@@ -220,6 +227,8 @@ class FactorBox(_Structure):
     factor ellipsoids and of the section of the box by the complement of the factors: its volume has no closed form
     when more than five dimensions are left over (see `box_section_log_volume`).
     """
+
+    centred: ClassVar[bool] = True
 
     sd: Array | None = None  # residual sd (N,), floored, set by fit
     section: float = 0.0  # log-volume of the box sections at radius 1, set by fit

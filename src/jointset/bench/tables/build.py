@@ -68,7 +68,7 @@ def _labels(grid: Grid, row: At, paper: bool) -> tuple[str, ...]:
 
 def paper_name(method: str | None) -> str:
     """A method's name in the paper, empty where it has none."""
-    from jointset.catalogue import CATALOGUE
+    from jointset.paper_rows import CATALOGUE
 
     return next((entry.paper for entry in CATALOGUE if entry.name == method), "")
 

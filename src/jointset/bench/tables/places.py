@@ -8,8 +8,7 @@ from functools import cache
 from jointset.bench.tables.grids import ANY_SEED, BEST_BACKBONE, BEST_NON_FILTER, Grid
 from jointset.bench.tables.measured import At, Measured, Summary, has_own_mean
 from jointset.paper import printed, printed_places
-
-GRAPH_FILTERS = {"text": ("gnf", "gnf-node"), "table": ("gnf-node", "gnf")}  # the one the protocol means first
+from jointset.paper_rows import methods_of_row
 
 
 def candidates(method: str, protocol: str) -> tuple[str, ...]:
@@ -18,16 +17,13 @@ def candidates(method: str, protocol: str) -> tuple[str, ...]:
     >>> candidates("gnf+aci", "table"), candidates("static", "text")
     (('gnf-node+aci', 'gnf+aci'), ('static',))
     """
-    base, plus, wrap = method.partition("+")
-    if base == "gnf":
-        return tuple(f"{name}{plus}{wrap}" for name in GRAPH_FILTERS[protocol if protocol == "table" else "text"])
-    return (method, "kalman") if method == "kalman-tuned" else (method,)
+    return (method, "kalman") if method == "kalman-tuned" else methods_of_row(method, protocol)
 
 
 @cache
 def non_filters() -> tuple[str, ...]:
     """The rows of the catalogue whose mean is a backbone's."""
-    from jointset.catalogue import CATALOGUE
+    from jointset.paper_rows import CATALOGUE
 
     return tuple(entry.name for entry in CATALOGUE if not has_own_mean(entry.name))
 
