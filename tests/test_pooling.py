@@ -9,7 +9,7 @@ from jointset.checks import check_predictor
 from jointset.errors import InputError
 from jointset.filters.residual import ResidualFilter
 from jointset.laws import DenseLaw, LowRankLaw
-from jointset.pooling import Tails, log_scores, matrix_of, mixture_weights, pooled
+from jointset.pooling import Tails, log_scores, log_size, matrix_of, mixture_weights, pooled
 from jointset.residuals.components import OrthogonalBlocks
 from jointset.residuals.shapes import EWMA
 from jointset.residuals.splits import ResidualSplit
@@ -83,6 +83,16 @@ def test_tails_are_found():
     assert tails.freedom in (4.0, 5.0, 6.0) and tails.size == pytest.approx(3.0, rel=0.05)
 
 
+def test_the_size_of_sets_is_exact_and_does_not_depend_on_the_scale_of_the_law():
+    rng = np.random.default_rng(6)
+    y = rng.standard_normal((4000, 3)) * [1.0, 2.0, 4.0]
+    S = np.diag([1.0, 4.0, 16.0])
+    expected = 0.5 * np.log(64.0) / 3 + 0.5 * np.log(stats.chi2.ppf(0.9, 3))
+    for factor in (0.01, 1.0, 100.0):
+        assert log_size(DenseLaw(np.zeros(y.shape), factor * S), y) == pytest.approx(expected, abs=0.03)
+    assert log_size(DenseLaw(np.zeros(y.shape), np.eye(3)), y) > expected + 0.2  # a worse shape
+
+
 def test_em_finds_the_shares_of_a_mixture():
     rng = np.random.default_rng(5)
     y = np.where(rng.random(20_000) < 0.3, rng.normal(-2, 1, 20_000), rng.normal(2, 1, 20_000))
@@ -122,6 +132,25 @@ def test_members_of_several_radii_and_bad_weights_are_refused(panel):
         PooledFilter([GraphLGSSM()], [0.5])
     with pytest.raises(InputError, match="at least one"):
         PooledFilter([])
+
+
+def test_a_member_that_cannot_be_fitted_is_told_and_left_out(panel):
+    values = panel.values.copy()
+    values[::2, 0] = values[1::2, 1] = np.nan  # no row is complete
+    holed, needs_rows = panel.with_values(values), ResidualFilter(shape=EWMA(), name="ewma")
+    with pytest.warns(UserWarning, match="left out of the pool: ewma: .*rows without gaps"):
+        pool = PooledFilter([needs_rows, *TWO]).fit(holed)
+    assert len(pool.members) == 2 == len(pool.weights)
+    with pytest.warns(UserWarning, match="left out"):
+        np.testing.assert_allclose(PooledFilter([needs_rows, *TWO], [0.5, 0.25, 0.25]).fit(holed).weights, [0.5, 0.5])
+    with pytest.raises(InputError, match="rows without gaps"):
+        PooledFilter([needs_rows]).fit(holed)
+
+
+def test_with_many_sensors_the_first_member_stands_alone(panel):
+    pool = PooledFilter(TWO, alone_above=7).fit(panel)
+    np.testing.assert_array_equal(pool.weights, [1.0])
+    assert len(PooledFilter(TWO, alone_above=8).fit(panel).members) == 2
 
 
 def test_a_pool_keeps_the_contract():

@@ -13,6 +13,8 @@ from typing import Any
 
 from jointset.contracts import Method
 from jointset.filters import GNF, GraphLGSSM
+from jointset.filters.quick import quick
+from jointset.filters.var import VARFilter
 from jointset.parts import plugins
 from jointset.residuals.components import FactorBox, GroupMaximum, OrthogonalBlocks
 from jointset.residuals.conditional import Local, TimeOfDay
@@ -142,6 +144,24 @@ OWN = (
         prominence={"": 6},
         tuned="validation NLL",
         cost=4.0,
+    ),
+    Method(
+        "var",
+        VARFilter,
+        mean="own VAR with calendar",
+        covariance="scales of the moment, moving correlations",
+        tuned="held-out training rows",
+        cost=8.0,
+    ),
+    Method(
+        "quick",
+        quick,
+        mean="pool of instant experts",
+        covariance="pool of instant experts",
+        tuned="held-out training rows",
+        adaptive="ACI",
+        rule="aci",
+        cost=20.0,
     ),
     _neural(
         "diag-gru",

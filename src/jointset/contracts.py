@@ -305,6 +305,8 @@ class Method:
         Each interval aims at the target by itself: together they hold far less.
     pilot
         Block of a benchmark that the shape is fitted on in protocol `text`.
+    rule
+        The calibration rule of its radius where the name has no wrap.
     in_table
         `make` in protocol `table`, where that is another.
     cost
@@ -328,6 +330,7 @@ class Method:
     learned: bool = False
     one_at_a_time: bool = False
     pilot: str = "train"
+    rule: str = "split"
     in_table: Callable[..., Any] | None = None
     cost: float = 1.0
 

@@ -30,7 +30,7 @@ GEOMETRIES = ("ellipsoid", "box")
 
 
 class Name(NamedTuple):
-    """The parts of a method's name; no geometry is the row's own, no wrap is the split rule."""
+    """The parts of a method's name; no geometry is the row's own, no wrap is the method's own rule (`rule_of`)."""
 
     method: str
     geometry: str | None
@@ -55,6 +55,15 @@ def parse(name: str) -> Name:
     if plus:
         require_rule(wrap, "wrap")
     return Name(method, geometry or None, wrap or None)
+
+
+def rule_of(name: Name) -> str:
+    """The calibration rule of a name: its wrap, or the method's own.
+
+    >>> rule_of(parse("kalman")), rule_of(parse("quick")), rule_of(parse("quick+split"))
+    ('split', 'aci', 'split')
+    """
+    return name.wrap or TABLE[name.method].rule
 
 
 def require_geometry(name: Name) -> None:
@@ -173,7 +182,7 @@ def filter_row(
     filter_ = method.maker(protocol)()
     if method.learned and training:
         filter_ = replace(filter_, **training)
-    score, rule = score_for(name.geometry or method.geometries[0]), rule_named(name.wrap or "split", alpha=alpha)
+    score, rule = score_for(name.geometry or method.geometries[0]), rule_named(rule_of(name), alpha=alpha)
     return JointPredictor(filter_, score, rule, **options)
 
 

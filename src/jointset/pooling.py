@@ -94,6 +94,17 @@ def student_scores(distance: Array, log_det: Array, count: Array, tails: Tails |
     return np.where(seen, _log_density(distance, log_det, count, tails), np.nan), tails
 
 
+def log_size(law: Any, y: Array, share: float = 0.9) -> float:
+    """Logarithm of the mean size, det(q S)^(1/2N), of the ellipsoids of laws that hold this share of readings (T, N).
+
+    What was read of a row stands for all of it, sensor for sensor.
+    """
+    distance, log_det, count = (part[~np.isnan(y).all(axis=-1)] for part in distances(law, y))
+    scores = np.sort(distance * y.shape[-1] / count)
+    radius = scores[min(int(np.ceil(share * (len(scores) + 1))), len(scores)) - 1]
+    return float(np.log(np.mean(np.exp(0.5 * log_det / count))) + 0.5 * np.log(radius))
+
+
 def _log_density(distance: Array, log_det: Array, count: Array, tails: Tails) -> Array:
     """Student-t log density from squared distances and log-determinants (T,) of `count` (T,) readings each."""
     from scipy.special import gammaln  # here, so that importing jointset stays fast

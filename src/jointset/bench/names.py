@@ -133,10 +133,15 @@ def _methods_of(item: str) -> Sequence[str]:
     members = [name.partition("+")[0] for name in METHOD_GROUPS.get(what or "all", (what.removesuffix(":ellipsoid"),))]
     unknown = [name for name in members if name not in METHODS]
     require(not unknown, f"unknown method in {item!r}: {suggest(what, [*METHOD_GROUPS, *METHODS])}")
-    return [base + wrap for name in dict.fromkeys(members) for base in _shapes_of(name) for wrap in WRAPS]
+    return [
+        base + ("" if rule == TABLE[name].rule else f"+{rule}")
+        for name in dict.fromkeys(members)
+        for base in _shapes_of(name)
+        for rule in GRID_RULES
+    ]
 
 
-WRAPS = ("", "+aci", "+agaci", "+dtaci", "+pid")  # of the recorded grid; every other rule is asked for by name
+GRID_RULES = ("split", "aci", "agaci", "dtaci", "pid")  # of the recorded grid; every other rule is asked for by name
 
 
 def _shapes_of(method: str) -> tuple[str, ...]:
@@ -180,7 +185,7 @@ def _checked(name: str) -> str:
     require_geometry(parts)
     usual = TABLE[method].geometries[0]  # what a bare name means
     geometry = None if parts.geometry == usual else parts.geometry
-    return str(Name(method, geometry, None if parts.wrap == "split" else parts.wrap))
+    return str(Name(method, geometry, None if parts.wrap == TABLE[method].rule else parts.wrap))
 
 
 def _items(text: str) -> list[str]:

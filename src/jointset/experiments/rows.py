@@ -17,7 +17,7 @@ from jointset.calibration.shared_level import AnyRule
 from jointset.catalogue import FILTERS, LEARNED, PUBLISHED, ROWS, TABLE
 from jointset.contracts import Filter, MeanModel
 from jointset.errors import require, suggest
-from jointset.methods import Name, filter_row, parse, published_row, row, row_rule
+from jointset.methods import Name, filter_row, parse, published_row, row, row_rule, rule_of
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor, Run
 from jointset.scores import RootMahalanobis
@@ -117,7 +117,7 @@ def run_rows(
 def _rule_of(name: str, cell: Cell, alpha: float) -> AnyRule:
     if parse(name).method in ROWS:
         return row(name, protocol=cell.protocol, alpha=alpha, seed=cell.seed).calibration
-    return row_rule(parse(name).wrap, alpha, cell.protocol)
+    return row_rule(rule_of(parse(name)), alpha, cell.protocol)
 
 
 def fitted_row(
@@ -311,7 +311,7 @@ def _filter_rows(
 
     def make(filter_: Filter[Any], mean: MeanModel | None) -> JointPredictor:
         predictor = unfitted.copy()
-        predictor.standardize, predictor.calibration = not cell.scaled, row_rule(name.wrap, alpha, cell.protocol)
+        predictor.standardize, predictor.calibration = not cell.scaled, row_rule(rule_of(name), alpha, cell.protocol)
         if table and name.geometry != "box":
             predictor.score = RootMahalanobis()
         if table:

@@ -1,23 +1,25 @@
 """A pool of filters: their laws mixed into one, with weights from rows that none of them was fitted on.
 
 The last rows of the training panel are held out: members are fitted on the others, and weighed by the Student-t log
-density of the held-out readings under their laws. Then each is fitted on the whole panel. Nothing else is looked at.
+density of the held-out readings under their laws and the size of the sets that hold them. Then each is fitted on the
+whole panel. Nothing else is looked at.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.abilities import Shaped
+from jointset.abilities import Shaped, message_start
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.filters.held_out import BLOCK, FEWEST, WARMUP, blocks_of_laws, follows_clock, held_out
 from jointset.laws import concatenate
 from jointset.panel import Panel
-from jointset.pooling import log_scores, mixture_weights, pooled
+from jointset.pooling import log_scores, log_size, mixture_weights, pooled
 from jointset.storage import storable
 
 
@@ -44,6 +46,8 @@ class PooledFilter:
     frozen
         The members are fitted already, in the units that `fit` will be given; `fit` leaves everything as it is, but for
         weights that are not there.
+    alone_above
+        Number of sensors above which the first member stands alone, where others would form matrices of all pairs.
 
     >>> from jointset import GraphLGSSM, generate_grssf
     >>> pool = PooledFilter([GraphLGSSM(), GraphLGSSM(rho=0.5)]).fit(generate_grssf("A", n=10, length=1500).panel)
@@ -55,6 +59,7 @@ class PooledFilter:
     weights: Array | None = None
     sizes: Array | None = None
     frozen: bool = False
+    alone_above: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", tuple(self.members))
@@ -68,27 +73,35 @@ class PooledFilter:
         require(sound, f"weights of a pool of {count} must be {count} numbers of at least 0 with sum 1, got {w}")
 
     def fit(self, panel: Panel) -> PooledFilter:
-        """Weights on held-out rows, then members on all rows."""
+        """Weights on held-out rows, then members on all rows; a member that cannot be fitted is told and left out."""
         early, late = held_out(panel)
         if self.frozen:
             return self if self.weights is not None else self.weigh(late)
-        found = self._fitted(early).weigh(late) if self.weights is None else self
-        return replace(found, members=self._fitted(panel).members)
-
-    def _fitted(self, panel: Panel) -> PooledFilter:
-        members = tuple(member.fit(panel) for member in self.members)
-        for member in members:
-            several = isinstance(member, Shaped) and member.shares is not None
-            require(
-                not several, f"a set of {getattr(member, 'name', type(member).__name__)} has several radii: no pool"
-            )
-        return replace(self, members=members)
+        alone = self.alone_above is not None and panel.n_sensors > self.alone_above
+        weighed, pairs, kept = self.weights is None and not alone, [], []
+        for k, member in enumerate(self.members[:1] if alone else self.members):
+            try:
+                pairs.append((member.fit(early) if weighed else None, member.fit(panel)))
+                kept.append(k)
+            except InputError as error:
+                if k + 1 == len(self.members) and not pairs:
+                    raise
+                warnings.warn(f"left out of the pool: {message_start(member)}{error}", stacklevel=2)
+        trial, fitted = zip(*pairs, strict=True)
+        several = [one for one in fitted if isinstance(one, Shaped) and one.shares is not None]
+        require(not several, f"{message_start(several[0]) if several else ''}sets of several radii cannot be pooled")
+        if weighed:
+            return replace(replace(self, members=trial).weigh(late), members=fitted)
+        weights = np.ones(1) if alone or self.weights is None else self.weights[kept]
+        sizes = None if alone or self.sizes is None else self.sizes[kept]
+        require(weights.sum() > 0, "all members of the pool that have a weight were left out")
+        return replace(self, members=fitted, weights=weights / weights.sum(), sizes=sizes)
 
     def weigh(self, panel: Panel) -> PooledFilter:
         """The pool of these fitted members with weights and sizes from rows they were not fitted on.
 
-        Weights that maximise the likelihood of the mixture (EM), equal ones, and each member by itself: the pooled law
-        with the highest log density wins. Where rows are few, weights are equal.
+        Weights that maximise the likelihood of the mixture (EM), equal ones, and each member by itself: those win whose
+        ellipsoids are the smallest that hold 90 % of the rows. Where rows are few, weights are equal.
         """
         count = len(self.members)
         equal = np.full(count, 1.0 / count)
@@ -98,10 +111,8 @@ class PooledFilter:
         scores, tails = zip(*(log_scores(law, y) for law in laws), strict=True)
         sizes = np.array([one.size for one in tails])
 
-        def gain(weights: Array) -> float:
-            return float(np.nansum(log_scores(pooled(laws, weights, sizes), y)[0]))
-
-        best = max([mixture_weights(np.stack(scores, axis=1)), equal, *np.eye(count)], key=gain)
+        tried = [mixture_weights(np.stack(scores, axis=1)), equal, *np.eye(count)]
+        best = min(tried, key=lambda weights: log_size(pooled(laws, weights, sizes), y))
         return replace(self, weights=best, sizes=sizes)
 
     def _held_out(self, panel: Panel) -> tuple[list[Any], Array]:
