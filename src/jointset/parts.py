@@ -22,6 +22,7 @@ MODULES = {
     "backbones.var": "VARBackbone",
     "calibration.aci": "ACI ACIState",
     "calibration.agaci": "AgACI AgACIState",
+    "calibration.auto": "Auto AutoState",
     "calibration.boa": "BOAState",
     "calibration.cost_agaci": "CostAgACI CostState",
     "calibration.decaying": "Decaying DecayingState",

@@ -19,6 +19,7 @@ from jointset.calibration import (
     SAOCP,
     SFOGD,
     AgACI,
+    Auto,
     Decaying,
     DtACI,
     Split,
@@ -53,6 +54,7 @@ VARIANTS = {
     "eci-cutoff": ECI(form="cutoff", window=10),
     "eci-integral": ECI(form="integral", accumulate=True),
     "window": Window(longest=100, gamma=0.05),
+    "auto": Auto(),
 }
 rules = pytest.mark.parametrize("rule", VARIANTS.values(), ids=VARIANTS.keys())
 streams = st.lists(st.floats(0, 20) | st.sampled_from([math.nan, math.inf, 0.0, 5.0]), min_size=0, max_size=60).map(

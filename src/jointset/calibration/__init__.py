@@ -1,8 +1,8 @@
 """Calibration rules: past scores -> the radius of the next set.
 
-`Split` keeps one radius; the others follow the misses they see. Each is a frozen configuration with `start`, `radius`,
-`update`, `run` and `infinite_share`; states are plain values. A NaN score is a step at which nothing was observed: a
-radius is emitted and the state stays as it is.
+`Split` keeps one radius; the others follow the misses they see, `Auto` without settings. Each is a frozen configuration
+with `start`, `radius`, `update`, `run` and `infinite_share`; states are plain values. A NaN score is a step at which
+nothing was observed: a radius is emitted and the state stays as it is.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from jointset.calibration.aci import ACI
 from jointset.calibration.agaci import AgACI
+from jointset.calibration.auto import Auto
 from jointset.calibration.decaying import Decaying
 from jointset.calibration.dtaci import DtACI
 from jointset.calibration.eci import ECI
@@ -35,6 +36,7 @@ RULES: dict[str, type[Calibration[Any]]] = {
     "decaying": Decaying,
     "eci": ECI,
     "window": Window,
+    "auto": Auto,
 }
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {  # other forms of a rule that have a name
     "eci-integral": ("eci", {"form": "integral"}),
@@ -70,6 +72,7 @@ __all__ = [
     "SAOCP",
     "SFOGD",
     "AgACI",
+    "Auto",
     "Decaying",
     "DtACI",
     "Split",

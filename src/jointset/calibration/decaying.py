@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from jointset.calibration.quantiles import calibration_scores, first_radius, spread_of
 from jointset.calibration.sequence import replay
@@ -40,6 +40,7 @@ class Decaying:
     alpha: float = 0.1
     lr: float = 1.0
     epsilon: float = 0.1
+    ordered: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_alpha(self.alpha)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -54,6 +54,7 @@ class ECI:
     window: int = 100
     decay: float = 0.95
     accumulate: bool = False
+    ordered: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_alpha(self.alpha)

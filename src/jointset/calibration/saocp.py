@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -52,6 +52,7 @@ class SAOCP:
     alpha: float = 0.1
     lifetime: int = 8
     scale: float | None = None
+    ordered: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_alpha(self.alpha)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,7 @@ class SFOGD:
 
     alpha: float = 0.1
     scale: float | None = None
+    ordered: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_alpha(self.alpha)

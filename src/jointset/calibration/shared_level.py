@@ -7,7 +7,8 @@ component scores s lies in the set of level a exactly when a is at most
 
 so 1 - level(s) is its score on the nominal scale, where the radius is 1 - a. The rule works on that scale: it starts
 from the scores 1/M .. (M - 1)/M, for which its radius at alpha is 1 - alpha, so that a split rule gives the plain
-Bonferroni set and ACI moves alpha_t as it always does.
+Bonferroni set and ACI moves alpha_t as it always does. A rule for which the order of the calibration scores counts
+(`ordered`) starts from those of the calibration rows themselves, so that its first set is theirs and not Bonferroni's.
 
 Past 1 the scale goes on beyond the pools: a component score above all of its pool has the nominal score
 s_j / max pool_j, and a nominal radius r > 1 holds every component to r max pool_j, an infinite one to nothing. So a
@@ -87,7 +88,10 @@ class SharedLevel:
             f"calibration scores need shape (m, {len(self.shares)}), got {scores.shape}",
         )
         pools = tuple(start_pool(column, "frozen", self.lookback) for column in scores.T)
-        return SharedState(self.rule.start(NOMINAL), pools, 0, 0)
+        if not getattr(self.rule, "ordered", False):
+            return SharedState(self.rule.start(NOMINAL), pools, 0, 0)
+        nominal = self.score(SharedState(None, pools, 0, 0), scores)
+        return SharedState(self.rule.start(nominal), pools, 0, 0)
 
     def radius(self, state: SharedState) -> float:
         """Radius on the nominal scale, 1 - alpha_t."""

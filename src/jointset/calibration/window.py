@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,7 @@ class Window:
     newest: int = 16
     every: int = 8
     threshold: float = 3.0
+    ordered: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_alpha(self.alpha)

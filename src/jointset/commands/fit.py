@@ -37,7 +37,7 @@ def fit_command(
     ] = "kalman-tuned",
     shape: Annotated[str, typer.Option(help="ellipsoid or box.")] = "ellipsoid",
     calibration: Annotated[
-        str, typer.Option(help="split, aci, agaci, dtaci, pid, sfogd, saocp, eci or window.")
+        str, typer.Option(help="split, aci, agaci, dtaci, pid, sfogd, saocp, eci, window or auto.")
     ] = "split",
     alpha: readings.Alpha = 0.1,
     warmup: Annotated[int, typer.Option(help="First calibration row whose score counts.")] = 50,

@@ -32,7 +32,7 @@ def methods_command(
         table.add_row(*(part or "-" for part in entry))
     Console(markup=False, highlight=False, width=max(WIDTH, Console().width)).print(table)
     typer.echo("Rows with one radius take a geometry, and every row a wrap:")
-    typer.echo("METHOD[:ellipsoid|box][+aci|agaci|dtaci|pid|sfogd|saocp|decaying|eci|window], as in ewma:box+aci.")
+    typer.echo("METHOD[:ellipsoid|box][+aci|agaci|dtaci|pid|sfogd|saocp|decaying|eci|window|auto], as in ewma:box+aci.")
     names = ", ".join(ONE_AT_A_TIME)
     typer.echo(
         f"{names} answer one sensor at a time: all sensors together are inside far less often than the target asks,"

@@ -1,0 +1,166 @@
+"""Auto: the radius without settings, one that follows drift, is calm without it, and is always finite and positive.
+
+Everything happens on the logarithm x of the scores. Each of six trackers divides the scores by their own recent size,
+the exponential mean of x over a time scale of 4 to 1024 steps, or over the calibration block, and adds the
+split-conformal quantile of what is left: the slowest is `Split`. They are mixed by exponential weights on the pinball
+loss, of which a small share is always spread evenly, so that a quicker one takes over within a few steps of a jump. The
+calibration block, in order of time, sets quantiles and weights: on exchangeable scores the slowest has nearly all.
+
+On top comes a push that depends on E, the misses so far beyond alpha a step:
+
+    log radius = mixture + gain E_0 sinh(E / E_0).
+
+Near 0 it is ACI's feedback (a miss moves the level by about 0.0075); far from it grows without end. Where scores lie
+within a factor e^R of the mixture, E stays below E_0 asinh(R / (gain E_0)) + 1, so the miss rate of T steps, of any
+sequence, is at most that over T above alpha. Downwards E ends at -3 E_0: scores of 0 can be missed by no set.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from jointset.calibration.quantiles import calibration_scores, rank
+from jointset.calibration.sequence import replay, share
+from jointset.calibration.tails import tail_quantile
+from jointset.contracts import Array
+from jointset.errors import require, require_alpha
+from jointset.storage import storable
+
+# Chosen on simulated series and on validation blocks of the real cells, never on a test block.
+RATES = (1 / 4, 1 / 16, 1 / 64, 1 / 256, 1 / 1024, 0.0)
+LEARNING = 1.0  # of the weights, for losses in units of the spread
+SHARED = 0.0005  # of all weight, spread evenly at every step
+FEEDBACK = 0.0075  # change of the level by a miss, as ACI's gamma
+TURN = 10.0  # E_0: misses too many from which the push grows faster than linearly
+LOWEST, HIGHEST = -3.0, 8.0  # bounds of E / E_0
+JUMP = 3.0  # a score further away than so many spreads counts as so far
+FAR = 600.0  # bound of logarithms: floats end at 709
+
+
+@storable
+class AutoState(NamedTuple):
+    """Per tracker: log size, log quantile above it, gain of the push, weight. Then spread of x, E and counts."""
+
+    sizes: tuple[float, ...]
+    quantiles: tuple[float, ...]
+    gains: tuple[float, ...]
+    weights: tuple[float, ...]
+    spread: float
+    excess: float
+    steps: int
+    limited: int
+
+
+@storable
+@dataclass(frozen=True)
+class Auto:
+    """Log radius = mixture of trackers over six time scales, and a push by the misses so far (see the module).
+
+    A radius may pass every calibration score and needs no ceiling; with too few of them for alpha the quantiles come
+    from the fitted tail of `jointset.calibration.tails`. `infinite_share` counts the steps at which E met its bounds.
+
+    >>> rule, rng = Auto(), np.random.default_rng(0)
+    >>> state = rule.start(rng.chisquare(30, 1000))
+    >>> scores = rng.chisquare(30, 1000) * np.repeat([1.0, 4.0], 500)
+    >>> radii, state = rule.run(state, scores)
+    >>> bool(radii.max() < np.inf), float((scores <= radii).mean().round(2)), rule.infinite_share(state)
+    (True, 0.9, 0.0)
+    """
+
+    alpha: float = 0.1
+    ordered: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_alpha(self.alpha)
+
+    def start(self, scores: Array) -> AutoState:
+        """State after the calibration scores (m,), in order of time."""
+        values = calibration_scores(scores)
+        require(len(values) > 0, "auto needs calibration scores: there are none")
+        x = np.array([_log(value) for value in values.tolist()])
+        upper, centre, lower = (_order(np.sort(x), p) for p in (1 - self.alpha / 2, 0.5, (1 - self.alpha) / 2))
+        spread = max(upper - lower, 0.01)
+        sizes = _tracked(x, centre, JUMP * spread)
+        left = np.sort(x[:, None] - sizes[:-1], axis=0)
+        quantiles = tuple(math.log(tail_quantile(np.exp(column.clip(-FAR, FAR)), self.alpha)) for column in left.T)
+        gains = tuple(FEEDBACK * self._inverse_density(column, spread) for column in left.T)
+        weights = (1.0 / len(RATES),) * len(RATES)
+        for own, one in zip((sizes[:-1] + quantiles).tolist(), x.tolist(), strict=True):
+            weights = self._weigh(weights, own, one, spread)
+        return AutoState(tuple(sizes[-1].tolist()), quantiles, gains, weights, spread, 0.0, 0, 0)
+
+    def radius(self, state: AutoState) -> float:
+        """The radius, finite and above 0."""
+        logs, push = 0.0, 0.0
+        for size, quantile, gain, weight in zip(*state[:4], strict=True):
+            logs += weight * (size + quantile)
+            push += weight * gain
+        logs += push * TURN * math.sinh(state.excess / TURN)
+        return math.exp(min(max(logs, -FAR), FAR))
+
+    def update(self, state: AutoState, score: float) -> AutoState:
+        """State after one score; NaN leaves it as it is."""
+        if math.isnan(score):
+            return state
+        x, jump = _log(score), JUMP * state.spread
+        own = [size + quantile for size, quantile in zip(state.sizes, state.quantiles, strict=True)]
+        excess = state.excess + (score > self.radius(state)) - self.alpha
+        bounded = min(max(excess, LOWEST * TURN), HIGHEST * TURN)
+        return AutoState(
+            tuple(size + rate * min(max(x - size, -jump), jump) for size, rate in zip(state.sizes, RATES, strict=True)),
+            state.quantiles,
+            state.gains,
+            self._weigh(state.weights, own, x, state.spread),
+            state.spread,
+            bounded,
+            state.steps + 1,
+            state.limited + (bounded != excess),
+        )
+
+    def run(self, state: AutoState, scores: Array) -> tuple[Array, AutoState]:
+        """Radii (T,) and the state after the last score."""
+        return replay(self, state, scores)
+
+    def infinite_share(self, state: AutoState) -> float:
+        """Share of the steps so far at which the push was at its bounds."""
+        return share(state.limited, state.steps)
+
+    def _weigh(self, weights: tuple[float, ...], own: list[float], x: float, spread: float) -> tuple[float, ...]:
+        """Weights after a score: exponential in the pinball losses of log radii, a share of all spread evenly."""
+        mixed = sum(map(float.__mul__, weights, own))
+        x = min(max(x, mixed - 2.0 * JUMP * spread), mixed + 2.0 * JUMP * spread)
+        up, down = -LEARNING * (1.0 - self.alpha) / spread, -LEARNING * self.alpha / spread
+        moved = [
+            weight * math.exp(up * (x - one) if x > one else down * (one - x))
+            for weight, one in zip(weights, own, strict=True)
+        ]
+        scale, even = (1.0 - SHARED) / sum(moved), SHARED / len(moved)
+        return tuple([scale * weight + even for weight in moved])
+
+    def _inverse_density(self, ordered: Array, spread: float) -> float:
+        """1 / density of sorted values at their 1 - alpha quantile, by the slope of the quantiles around it."""
+        half = min(self.alpha, 1.0 - self.alpha) / 2.0
+        slope = _order(ordered, 1.0 - self.alpha + half) - _order(ordered, 1.0 - self.alpha - half)
+        return min(max(slope / (2.0 * half), 0.1 * spread), 20.0 * spread)
+
+
+def _log(score: float) -> float:
+    """Logarithm of a score within bounds; those of 0 and below are at the lower one."""
+    return min(max(math.log(score), -FAR), FAR) if score > 0.0 else -FAR
+
+
+def _order(ordered: Array, p: float) -> float:
+    """Order statistic of level p, the last where there are too few."""
+    return float(ordered[min(max(rank(len(ordered), 1.0 - p), 1), len(ordered)) - 1])
+
+
+def _tracked(x: Array, centre: float, jump: float) -> Array:
+    """Log sizes (m + 1, K) before every score, and after the last."""
+    sizes, rates = np.full((len(x) + 1, len(RATES)), centre), np.array(RATES)
+    for t, one in enumerate(x.tolist()):
+        sizes[t + 1] = sizes[t] + rates * np.clip(one - sizes[t], -jump, jump)
+    return sizes

@@ -1,0 +1,111 @@
+"""Auto: quick after a jump, calm without one, right in the long run against any sequence, never empty or infinite."""
+
+import math
+
+import numpy as np
+import pytest
+
+from jointset.calibration import ACI, Auto, Split
+from jointset.calibration.auto import HIGHEST, LOWEST, TURN
+from jointset.datasets.grssf import generate_grssf
+from jointset.methods import predictor_for, three_blocks
+
+LAWS = {
+    "one sensor": lambda rng, n: rng.chisquare(1, n),
+    "five": lambda rng, n: rng.chisquare(5, n),
+    "thirty": lambda rng, n: rng.chisquare(30, n),
+}
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
+def test_on_exchangeable_scores_it_costs_at_most_a_hundredth_of_the_width(law):
+    """Against the one radius that covers as many of the same scores, which Split would need."""
+    costs = []
+    for seed in range(5):
+        rng, rule = np.random.default_rng(seed), Auto()
+        scores = law(rng, 5000)
+        radii, _ = rule.run(rule.start(law(rng, 1500)), scores)
+        inside = int((scores <= radii).sum())
+        assert inside / 5000 == pytest.approx(0.9, abs=0.005)
+        costs.append(np.sqrt(radii).mean() / np.sqrt(np.sort(scores)[inside - 1]) - 1)
+    assert np.mean(costs) < 0.01
+
+
+@pytest.mark.parametrize("factor", [4.0, 0.25])
+def test_a_jump_is_followed_within_a_few_steps(factor):
+    """ACI, whose radius ends at the largest calibration score, never gets there; downwards it is slow."""
+    rng, rule = np.random.default_rng(1), Auto()
+    calibration, scores = rng.chisquare(30, 1000), rng.chisquare(30, 600) * np.repeat([1.0, factor], 300)
+    radii, state = rule.run(rule.start(calibration), scores)
+    late = slice(340, 600)
+    assert (scores <= radii)[300:500].mean() >= 0.8
+    assert (scores <= radii)[late].mean() == pytest.approx(0.9, abs=0.04)
+    oracle = factor * Split().radius(Split().start(calibration))
+    assert np.sqrt(radii[late]).mean() == pytest.approx(math.sqrt(oracle), rel=0.05)
+    assert rule.infinite_share(state) == 0.0
+    aci = ACI().run(ACI().start(calibration), scores)[0]
+    assert abs(np.log(aci[late] / oracle)).mean() > 5 * abs(np.log(radii[late] / oracle)).mean()
+
+
+def test_a_network_whose_noise_doubles():
+    """Track E of GRSSF: the noise of the states doubles in the middle of the test block."""
+    train, calibration, test = three_blocks(generate_grssf("E", n=30, seed=11, length=8000).panel, 0.8, 0.1)
+    run = predictor_for("kalman+auto").fit(train).calibrate(calibration).run(test)
+    assert run.inside.mean() >= 0.88
+    assert run.inside[400:600].mean() >= 0.8
+    assert np.isfinite(run.radius).all()
+    oracle = np.repeat([np.quantile(run.score[:400], 0.9), np.quantile(run.score[400:], 0.9)], 400)
+    assert np.log(run.radius / oracle).mean() / 2 < 0.05  # half of it is a difference of mean log-volumes
+
+
+def adversary(kind, radius, t, rng):
+    """Score chosen after the radius is seen, between 1e-3 and 1e9."""
+    outside, inside = min(1.001 * radius, 1e9), max(0.5 * radius, 1e-3)
+    if kind == "always out":
+        return outside
+    if kind == "always in":
+        return inside
+    if kind == "blocks":
+        return outside if t // 300 % 2 == 0 else inside
+    if kind == "coin":
+        return outside if rng.random() < 0.5 else inside
+    return 1e9 if rng.random() < 0.15 else 1e-3
+
+
+@pytest.mark.parametrize("kind", ["always out", "always in", "blocks", "coin", "spikes"])
+def test_the_miss_rate_is_right_against_an_adversary(kind):
+    """The excess of misses stays within bounds that do not grow with time: 20,000 steps say what 100,000 would."""
+    rng, rule, steps = np.random.default_rng(0), Auto(), 20_000
+    state = rule.start(rng.chisquare(3, 500))
+    misses, radii = 0, []
+    for t in range(steps):
+        radii.append(rule.radius(state))
+        score = adversary(kind, radii[-1], t, rng)
+        misses += score > radii[-1]
+        state = rule.update(state, score)
+    assert LOWEST * TURN - 1 <= misses - 0.1 * steps <= HIGHEST * TURN + 1
+    assert 0.0 < min(radii) <= max(radii) < math.inf
+
+
+def test_zeros_and_infinities_neither_empty_nor_blow_up_the_set():
+    rule = Auto()
+    for calibration in (np.zeros(50), np.full(50, np.inf), np.ones(3), np.array([0.0, 1.0, np.inf] * 20)):
+        radii, state = rule.run(rule.start(calibration), np.repeat([0.0, np.inf, 1.0], 200))
+        assert (radii > 0.0).all()
+        assert np.isfinite(radii).all()
+        assert math.isfinite(rule.radius(state))
+
+
+def test_scores_in_other_units_give_radii_in_those_units():
+    rng, rule = np.random.default_rng(2), Auto()
+    calibration, scores = rng.chisquare(4, 400), rng.chisquare(4, 400)
+    radii = rule.run(rule.start(calibration), scores)[0]
+    np.testing.assert_allclose(rule.run(rule.start(1e6 * calibration), 1e6 * scores)[0], 1e6 * radii, rtol=1e-9)
+
+
+def test_several_radii_start_from_the_rows_themselves():
+    """Sets of several components: the first set covers the calibration rows as asked, not as Bonferroni would."""
+    train, calibration, test = three_blocks(generate_grssf("A", n=12, seed=1, length=3000).panel)
+    run = predictor_for("factor+auto").fit(train).calibrate(calibration).run(test)
+    assert run.inside.mean() == pytest.approx(0.9, abs=0.03)
+    assert np.isfinite(run.radius).all()
