@@ -53,8 +53,31 @@ class Walk:
 
 
 METHOD = Method("walk", Walk, mean="last reading", covariance="one covariance of the steps", paper="Random walk")
+
+
+@storable
+@dataclass(frozen=True)
+class Drift(Walk):
+    """A walk whose pull to zero is learned by a few steps down the gradient, from a start drawn with the seed."""
+
+    seed: int = 0
+    steps: int | None = None
+    pull: float = 1.0
+
+    def fit(self, panel):
+        before, after = panel.values[:-1], panel.values[1:]
+        pull = np.random.default_rng(self.seed).uniform(0.2, 0.8)
+        for _ in range(self.steps or 40):
+            pull += 0.5 * np.mean(before * (after - pull * before)) / np.mean(before**2)
+        return replace(self, pull=float(pull), covariance=np.cov((after - pull * before).T))
+
+    def law(self, state):
+        return DenseLaw(self.pull * state, self.covariance)
+
+
+LEARNED = Method("drift", Drift, mean="pulled to zero", tuned="least squares", learned=True, cost=2.0)
 '''
-POINTS = "[jointset.methods]\nwalk = walk_method:METHOD\nbroken = walk_method:NOTHING\n"
+POINTS = "[jointset.methods]\nwalk = walk_method:METHOD\ndrift = walk_method:LEARNED\nbroken = walk_method:NOTHING\n"
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +127,28 @@ def test_a_method_of_another_package_works_in_every_command(place: Path) -> None
     assert alone.returncode == 2 and "unknown part 'Walk'" in alone.stderr and "not installed" in alone.stderr
 
 
-def test_a_method_of_another_package_is_held_to_the_contract(place: Path) -> None:
-    program = "from jointset.checks import check_predictor; check_predictor('walk:box+aci')"
+@pytest.mark.slow
+def test_a_learned_filter_of_another_package_works_in_every_command(place: Path) -> None:
+    refused = jointset(place, "fit", "panel.npz", "--out", "no", "--method", "drift", "--recipe", "fast")
+    assert refused.returncode == 2 and "drift has no setting 'recipe'" in refused.stderr, refused.stderr
+    fitted = jointset(place, "fit", "panel.npz", "--out", "learned", "--method", "drift", "--steps", "7", "--seed", "3")
+    assert fitted.returncode == 0, fitted.stderr
+    stored = json.loads((place / "learned" / "model.json").read_text())["parts"]["filter"]["fields"]
+    assert (stored["steps"], stored["seed"]) == (7, 3) and stored["pull"] != 1.0
+    streamed = jointset(place, "stream", "learned", told=json.dumps([0.0] * 8))
+    assert streamed.returncode == 0, streamed.stderr
+    audited = jointset(place, "audit", "learned", "later.npz", "--json")
+    assert audited.returncode == 0 and json.loads(audited.stdout), audited.stderr
+    options = ["--methods", "drift,drift+aci", "--seeds", "2", "--limit-steps", "50"]
+    bench = jointset(place, "bench", "--cells", "file:panel.npz", *options, "--out", "seeds")
+    assert bench.returncode == 0 and "drift+aci" in bench.stdout, bench.stderr
+    report = jointset(place, "report", "seeds")
+    assert report.returncode == 0 and "drift+aci" in (place / "seeds" / "report.html").read_text(), report.stderr
+
+
+@pytest.mark.parametrize("method", ["walk:box+aci", "drift"])
+def test_a_method_of_another_package_is_held_to_the_contract(place: Path, method: str) -> None:
+    program = f"from jointset.checks import check_predictor; check_predictor({method!r})"
     checked = jointset(place, program=program)
     assert checked.returncode == 0, checked.stderr
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from jointset.contracts import Array, Pieces
 
 if TYPE_CHECKING:
+    from jointset.filters.recipes import Recipe
     from jointset.laws import AnyLaw
     from jointset.panel import Panel
 
@@ -87,6 +88,16 @@ class SeveralSeeds(Protocol):
     def fit_seeds(self, panel: Panel, seeds: Sequence[int], **options: Any) -> Sequence[Any]:
         """Independent fitted copies, one a seed."""
         ...
+
+
+@runtime_checkable
+class ByRecipe(Protocol):
+    """A learned filter that is trained as one of the recipes of `jointset.filters.recipes` says."""
+
+    @property
+    def recipe(self) -> str: ...
+    @property
+    def training_recipe(self) -> Recipe: ...
 
 
 @runtime_checkable

@@ -300,7 +300,7 @@ class Method:
     geometries
         The shapes its sets can have, the usual one first: `ellipsoid`, `box`.
     learned
-        Trained with a recipe, steps, a seed and a device, as `GNF` is.
+        Trained, with a field `seed`; with `steps`, `device` and `recipe` where it has these fields.
     one_at_a_time
         Each interval aims at the target by itself: together they hold far less.
     pilot

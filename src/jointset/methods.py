@@ -7,7 +7,8 @@ told here, and in the blocks of a cell that a method is fitted on, told in `join
 
 from __future__ import annotations
 
-from dataclasses import replace
+import inspect
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from jointset.abilities import Splitting
@@ -16,8 +17,8 @@ from jointset.calibration import require_rule
 from jointset.calibration.cost_agaci import CostAgACI
 from jointset.calibration.shared_level import AnyRule, SharedLevel
 from jointset.catalogue import FILTERS, METHODS, PUBLISHED, ROWS, TABLE
-from jointset.contracts import Calibration, MeanModel, Score
-from jointset.errors import require, require_known
+from jointset.contracts import Calibration, Filter, MeanModel, Score
+from jointset.errors import require, require_known, some
 from jointset.filters.residual import ResidualFilter
 from jointset.filters.static import StaticFilter
 from jointset.panel import Panel
@@ -181,9 +182,27 @@ def filter_row(
     method = TABLE[name.method]
     filter_ = method.maker(protocol)()
     if method.learned and training:
-        filter_ = replace(filter_, **training)
+        filter_ = _trained_with(filter_, training, name.method)
     score, rule = score_for(name.geometry or method.geometries[0]), rule_named(rule_of(name), alpha=alpha)
     return JointPredictor(filter_, score, rule, **options)
+
+
+def _trained_with(filter_: Any, training: dict[str, Any], name: str) -> Any:
+    """A learned filter with these settings of its training; one that it has not is refused where it was asked for."""
+    known = {one.name for one in fields(filter_)}
+    unknown = [key for key, value in training.items() if key not in known and value not in (None, "cpu")]
+    require(not unknown, f"{name} has no setting {some(unknown)}: leave it out")
+    return replace(filter_, **{key: value for key, value in training.items() if key in known})
+
+
+def taken_by_fit(filter_: Filter[Any], **options: Any) -> dict[str, Any]:
+    """Those of the options that the `fit` of a filter takes.
+
+    >>> taken_by_fit(TABLE["kalman"].make(), progress=print, checkpoint=None)
+    {'progress': <built-in function print>}
+    """
+    known = inspect.signature(filter_.fit).parameters
+    return {name: value for name, value in options.items() if name in known}
 
 
 def published_row(name: Name, *, wrap: AnyRule | None = None, alpha: float = 0.1, **options: Any) -> JointPredictor:

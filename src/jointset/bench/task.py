@@ -18,14 +18,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.abilities import ByRecipe
 from jointset.bench.measures import measures, trace
 from jointset.bench.plan import OWN, SEEDLESS, Task, method_of
-from jointset.catalogue import LEARNED
+from jointset.catalogue import LEARNED, TABLE
 from jointset.contracts import Array
 from jointset.datasets.cells import Cell, build_cell
 from jointset.datasets.origins import Source, file_source, named_source
 from jointset.datasets.sources.entry import DataWarning
 from jointset.errors import InputError
+from jointset.filters.recipes import Recipe
 from jointset.methods import parse
 
 NAN = float("nan")
@@ -128,8 +130,9 @@ def _rows(task: Task, cell: Cell) -> tuple[Found, dict[tuple[str, int], str], di
             found[name, seed] = measured[name][1] | alone._asdict()
             if seed == min(task.seeds):
                 traces[name] = trace(run)
-                if curve and name == names[0]:
-                    traces[name]["curve"] = _learning_curve(task, name, cell, curve)
+                recipe = _recipe(task, name) if curve and name == names[0] else None
+                if recipe is not None:
+                    traces[name]["curve"] = _learning_curve(recipe, cell, curve)
     return found, failed, traces
 
 
@@ -197,21 +200,21 @@ def _training(task: Task, name: str, cell: Cell) -> dict[str, Any] | None:
     if task.settings.recipe:
         training["recipe"] = task.settings.recipe
     if limit:
-        training["steps"] = min(limit, _recipe(task, name).total(cell.train.T))
+        recipe = _recipe(task, name)
+        training["steps"] = limit if recipe is None else min(limit, recipe.total(cell.train.T))
     return training
 
 
-def _recipe(task: Task, name: str) -> Any:
-    from jointset.catalogue import FILTERS
-    from jointset.filters.recipes import RECIPES, Recipe
+def _recipe(task: Task, name: str) -> Recipe | None:
+    """How the filter is trained; None where that is the filter's own affair."""
+    made = TABLE[parse(name).method].make()
+    if task.settings.recipe:
+        made = replace(made, recipe=task.settings.recipe)
+    return made.training_recipe if isinstance(made, ByRecipe) else None
 
-    made = FILTERS[parse(name).method]()
-    return Recipe(**RECIPES[task.settings.recipe or made.recipe]["node" if made.node else "pooled"])
 
-
-def _learning_curve(task: Task, name: str, cell: Cell, told: list[tuple[int, float]]) -> Array:
+def _learning_curve(recipe: Recipe, cell: Cell, told: list[tuple[int, float]]) -> Array:
     """Step and training NLL per sensor and reading (K, 2), mean over seeds; windows that only warm up are left out."""
-    recipe = _recipe(task, name)
     steps, losses = np.array(told, dtype=float).T
     nll = losses / (cell.panel.n_sensors * (recipe.window - recipe.skip))
     return np.stack([steps, nll], axis=1)[losses != 0.0].astype(np.float32)

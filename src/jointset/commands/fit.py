@@ -60,9 +60,8 @@ def fit_command(
     from jointset.adjacency import correlation_knn
     from jointset.advice import verdict_on
     from jointset.catalogue import LEARNED, ONE_AT_A_TIME
-    from jointset.filters import GraphLGSSM
     from jointset.fleet import without_dead
-    from jointset.methods import predictor_for, three_blocks, whole_name
+    from jointset.methods import predictor_for, taken_by_fit, three_blocks, whole_name
     from jointset.panel import Panel
     from jointset.writing import model_folder
 
@@ -107,9 +106,8 @@ def fit_command(
         def trained(step: int, total: int, loss: float) -> None:
             started(f"fitting, step {step} of {total}", 0)
 
-        told: dict[str, Any] = {"progress": trained, "checkpoint": checkpoint} if learned else {}
-        if isinstance(predictor.filter, GraphLGSSM):
-            told = {"progress": trained}
+        told = taken_by_fit(predictor.filter, progress=trained, checkpoint=checkpoint)
+        require(checkpoint is None or "checkpoint" in told, f"{method} keeps no checkpoint: leave it out")
         with naming_the(method):
             predictor.fit(train, **told)
             started("calibrating")

@@ -144,9 +144,14 @@ class GNF:
         )
         kind = NodeModel if self.node else PooledModel if self.pool else VectorModel
         model = kind(panel.n_sensors, self.rank, self.width, self._shift_of(panel))
-        settings = RECIPES[self.recipe]["node" if self.node else "pooled"]
-        recipe = Recipe(**settings if self.steps is None else settings | {"steps": self.steps})
+        recipe = self.training_recipe
         return train(model, panel.values, recipe, seeds, device=self.device, progress=progress, checkpoint=checkpoint)
+
+    @property
+    def training_recipe(self) -> Recipe:
+        """How it is trained: that of its name, with its own number of steps where one is set."""
+        settings = RECIPES[self.recipe]["node" if self.node else "pooled"]
+        return Recipe(**settings if self.steps is None else settings | {"steps": self.steps})
 
     def _shift_of(self, panel: Panel) -> Array | None:
         return None if panel.adjacency is None or not self.graph else normalized_shift(panel.adjacency)
