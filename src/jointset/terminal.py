@@ -143,7 +143,7 @@ def show_limits(summary: dict[str, Any], method: str = "the calibration") -> Non
     """A sentence where a radius wanted to go further than it could."""
     if summary["infinite_share"]:
         share = f"{100 * summary['infinite_share']:.1f} % of the steps"
-        typer.echo(f"The radius of {method} was infinite or clipped at {share}.")
+        typer.echo(f"The radius of {method} was infinite, clipped or extrapolated at {share}.")
 
 
 def show_trust(predictor: JointPredictor) -> None:

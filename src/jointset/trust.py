@@ -233,5 +233,7 @@ def _sentence(found: Trust, hits: int, count: int, too_few: int) -> str:
         chance = ", which is little but may be chance" if found.recent_coverage < low else ""
         parts.append(f"{'' if found.drift_alarm or chance else 'no drift: '}{seen}{chance}")
     if found.infinite_share:
-        parts.append(f"the radius was infinite or clipped at {100 * found.infinite_share:.1f} % of the steps")
+        parts.append(
+            f"the radius was infinite, clipped or extrapolated at {100 * found.infinite_share:.1f} % of the steps"
+        )
     return "; ".join(parts)

@@ -55,6 +55,11 @@ VARIANTS = {
     "eci-integral": ECI(form="integral", accumulate=True),
     "window": Window(longest=100, gamma=0.05),
     "auto": Auto(),
+    "split-tail": Split(tail=True),
+    "aci-tail": ACI(gamma=0.05, tail=True),
+    "aci-tail-unclipped": ACI(gamma=0.3, clip=None, tail=True, lookback=7),
+    "agaci-tail": AgACI(gammas=(0.01, 0.3), tail=True),
+    "dtaci-tail": DtACI(tail=True),
 }
 rules = pytest.mark.parametrize("rule", VARIANTS.values(), ids=VARIANTS.keys())
 streams = st.lists(st.floats(0, 20) | st.sampled_from([math.nan, math.inf, 0.0, 5.0]), min_size=0, max_size=60).map(

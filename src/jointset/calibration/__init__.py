@@ -40,6 +40,7 @@ RULES: dict[str, type[Calibration[Any]]] = {
 }
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {  # other forms of a rule that have a name
     "eci-integral": ("eci", {"form": "integral"}),
+    **{f"{name}-tail": (name, {"tail": True}) for name in ("split", "aci", "agaci", "dtaci")},
 }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from jointset.calibration.pool import ScorePool, inside, require_pool, slide, start_pool
 from jointset.calibration.quantiles import GUARD, score_quantile
 from jointset.calibration.sequence import CLIP, Clip, at_edge, hold_missing, replay, require_clip, share
+from jointset.calibration.tails import tail_edge, tail_radius
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
 from jointset.storage import storable
@@ -46,6 +47,10 @@ class ACI:
     them. `momentum` in (0, 1) replaces miss_t by the average of past misses with weights momentum^age. The authors'
     own form is `pool="rolling", lookback=99, quantile="linear", clip=None`, with or without `momentum=0.95`.
 
+    `tail` lets the level fall below `clip`, and below 0, where the radius comes from the fitted tail of
+    `jointset.calibration.tails`: it may pass every score of the pool and is never infinite. `infinite_share` counts
+    these steps.
+
     >>> rule = ACI(alpha=0.5, gamma=0.25)
     >>> state = rule.start(np.arange(1.0, 10.0))
     >>> radii, state = rule.run(state, np.array([9.0, 9.0, 1.0]))
@@ -60,6 +65,7 @@ class ACI:
     lookback: int = 0
     quantile: str = "conformal"
     momentum: float = 0.0
+    tail: bool = False
 
     def __post_init__(self) -> None:
         require_alpha(self.alpha)
@@ -74,26 +80,26 @@ class ACI:
 
     def radius(self, state: ACIState) -> float:
         """Radius at the present level."""
-        radius = score_quantile(state.pool.scores, state.level, self.quantile)
-        return radius if self.clip is None else inside(state.pool, radius)
+        return self._limited(state.pool, self._wanted(state))
 
     def update(self, state: ACIState, score: float) -> ACIState:
         """State after one score; NaN leaves it as it is."""
         if math.isnan(score):
             return state
-        wanted = score_quantile(state.pool.scores, state.level, self.quantile)
-        radius = wanted if self.clip is None else inside(state.pool, wanted)
+        wanted = self._wanted(state)
+        radius = self._limited(state.pool, wanted)
         errors = self.momentum * state.errors + (score > radius)
         weight = self.momentum * state.weight + 1.0
         level = state.level + self.gamma * (self.alpha - errors / weight)
         if self.clip is not None:
-            level = min(max(level, self.clip[0]), self.clip[1])
-        limited = state.limited + (math.isinf(wanted) or at_edge(state.level, self.clip))
+            level = min(level if self.tail else max(level, self.clip[0]), self.clip[1])
+        beyond = self.tail and state.level < tail_edge(len(state.pool.scores))
+        limited = state.limited + (math.isinf(wanted) or beyond or at_edge(state.level, self.clip))
         return ACIState(level, slide(state.pool, score, self.lookback), errors, weight, state.steps + 1, limited)
 
     def run(self, state: ACIState, scores: Array) -> tuple[Array, ACIState]:
         """Radii (T,) and the state after the last score."""
-        if self.lookback or self.momentum or self.quantile != "conformal":
+        if self.lookback or self.momentum or self.tail or self.quantile != "conformal":
             return replay(self, state, scores)
         values = np.asarray(scores, dtype=float)
         observed = ~np.isnan(values)
@@ -101,8 +107,19 @@ class ACI:
         return hold_missing(radii, self.radius(last), observed), last
 
     def infinite_share(self, state: ACIState) -> float:
-        """Share of the steps so far whose radius was infinite or clipped."""
+        """Share of the steps so far whose radius was infinite, clipped, or from the fitted tail."""
         return share(state.limited, state.steps)
+
+    def _wanted(self, state: ACIState) -> float:
+        """Radius at the present level, without bounds."""
+        scores, level = state.pool.scores, state.level
+        if self.tail and level < tail_edge(len(scores)):
+            return tail_radius(scores, level)
+        return score_quantile(scores, level, self.quantile)
+
+    def _limited(self, pool: ScorePool, radius: float) -> float:
+        """The radius as it is emitted: among the scores of the pool where levels are clipped."""
+        return radius if self.clip is None else inside(pool, radius, past=self.tail)
 
     def _run_frozen(self, state: ACIState, scores: Array) -> tuple[Array, ACIState]:
         """The plain rule on a frozen pool: the recursion runs over ranks, everything else over whole arrays."""

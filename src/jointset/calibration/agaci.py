@@ -19,6 +19,7 @@ from jointset.calibration.boa import (
 from jointset.calibration.pool import ScorePool, require_pool, slide, start_pool
 from jointset.calibration.quantiles import score_quantile
 from jointset.calibration.sequence import replay, share
+from jointset.calibration.tails import tail_edge, tail_radius
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
 from jointset.storage import storable
@@ -44,7 +45,8 @@ class AgACI:
     Every expert follows its own radius, unclipped. To be mixed, the whole space becomes a set of radius `ceiling`
     (None: twice the largest finite calibration score) and the empty set one of radius 0; `infinite_share` counts the
     steps with any such expert. `rates` names the learning rates of `jointset.calibration.boa`; `pool`, `lookback`
-    choose the scores as in `ACI`.
+    choose the scores as in `ACI`. With `tail` an expert below the last order statistic takes the radius of the fitted
+    tail (`jointset.calibration.tails`) in place of the ceiling, and counts as such.
 
     >>> rule = AgACI(alpha=0.5, gammas=(0.01, 0.25))
     >>> state = rule.start(np.arange(1.0, 10.0))
@@ -59,6 +61,7 @@ class AgACI:
     rates: str = "doubling"
     pool: str = "frozen"
     lookback: int = 0
+    tail: bool = False
 
     def __post_init__(self) -> None:
         require_alpha(self.alpha)
@@ -83,13 +86,13 @@ class AgACI:
 
     def radius(self, state: AgACIState) -> float:
         """Weighted mean of the experts' radii."""
-        return mix(state.aggregation.weights, _finite(_expert_radii(state), state.ceiling))
+        return mix(state.aggregation.weights, _finite(self._expert_radii(state), state.ceiling))
 
     def update(self, state: AgACIState, score: float) -> AgACIState:
         """State after one score; NaN leaves it as it is."""
         if math.isnan(score):
             return state
-        radii = _expert_radii(state)
+        radii = self._expert_radii(state)
         forecasts = _finite(radii, state.ceiling)
         radius = mix(state.aggregation.weights, forecasts)
         regret = pinball_regret(radius, forecasts, score, 1.0 - self.alpha)
@@ -103,7 +106,7 @@ class AgACI:
             update_boa(state.aggregation, regret, self.rates),
             state.ceiling,
             state.steps + 1,
-            state.limited + any(map(math.isinf, radii)),
+            state.limited + self._any_limited(state, radii),
         )
 
     def run(self, state: AgACIState, scores: Array) -> tuple[Array, AgACIState]:
@@ -111,8 +114,16 @@ class AgACI:
         return replay(self, state, scores)
 
     def infinite_share(self, state: AgACIState) -> float:
-        """Share of the steps so far at which some expert was infinite and replaced."""
+        """Share of the steps so far at which some expert was infinite and replaced, or took the fitted tail."""
         return share(state.limited, state.steps)
+
+    def _expert_radii(self, state: AgACIState) -> list[float]:
+        radius_at = tail_radius if self.tail else score_quantile
+        return [radius_at(state.pool.scores, level) for level in state.levels]
+
+    def _any_limited(self, state: AgACIState, radii: list[float]) -> bool:
+        beyond = self.tail and min(state.levels) < tail_edge(len(state.pool.scores))
+        return beyond or any(map(math.isinf, radii))
 
     def _ceiling(self, scores: Array) -> float:
         if self.ceiling is not None:
@@ -121,10 +132,6 @@ class AgACI:
         finite = finite[np.isfinite(finite)]
         require(len(finite) > 0, "AgACI needs a finite calibration score, or a ceiling for infinite radii")
         return 2.0 * float(finite.max())
-
-
-def _expert_radii(state: AgACIState) -> list[float]:
-    return [score_quantile(state.pool.scores, level) for level in state.levels]
 
 
 def _finite(radii: list[float], ceiling: float) -> Array:

@@ -11,9 +11,12 @@ import numpy as np
 from jointset.calibration.pool import ScorePool, inside, require_pool, slide, start_pool
 from jointset.calibration.quantiles import GUARD, score_quantile
 from jointset.calibration.sequence import CLIP, Clip, at_edge, replay, require_clip, share
+from jointset.calibration.tails import tail_edge, tail_level, tail_radius
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
 from jointset.storage import storable
+
+FARTHEST = -1.0  # level of a score that no tail reaches: its loss must be finite
 
 
 @storable
@@ -39,7 +42,8 @@ class DtACI:
     last n expected losses, once n are known.
 
     The authors' own form is `pool="rolling", lookback=100, quantile="linear", clip=None`: other quantiles than
-    "conformal" find beta_t by bisection of [0, 1] to `tolerance`. `clip`, `pool`, `lookback` are those of `ACI`.
+    "conformal" find beta_t by bisection of [0, 1] to `tolerance`. `clip`, `pool`, `lookback`, `tail` are those of
+    `ACI`; `tail` is for the conformal quantile.
 
     >>> rule = DtACI(alpha=0.5)
     >>> state = rule.start(np.arange(1.0, 10.0))
@@ -58,6 +62,7 @@ class DtACI:
     lookback: int = 0
     quantile: str = "conformal"
     tolerance: float = 1e-3
+    tail: bool = False
 
     def __post_init__(self) -> None:
         require_alpha(self.alpha)
@@ -69,6 +74,7 @@ class DtACI:
         require(0.0 < self.tolerance < 1.0, f"tolerance must lie between 0 and 1, got {self.tolerance}")
         require_clip(self.clip, self.alpha)
         require_pool(self.pool, self.lookback, self.quantile)
+        require(not self.tail or self.quantile == "conformal", "a tail goes with the conformal quantile")
 
     def start(self, scores: Array) -> DtACIState:
         """State after the calibration scores (m,)."""
@@ -84,21 +90,21 @@ class DtACI:
 
     def radius(self, state: DtACIState) -> float:
         """Radius at the mean level."""
-        radius = score_quantile(state.pool.scores, self.level(state), self.quantile)
-        return radius if self.clip is None else inside(state.pool, radius)
+        radius = self._wanted(state.pool.scores, self.level(state))
+        return radius if self.clip is None else inside(state.pool, radius, past=self.tail)
 
     def update(self, state: DtACIState, score: float) -> DtACIState:
         """State after one score; NaN leaves it as it is."""
         if math.isnan(score):
             return state
         level = self.level(state)
-        wanted = score_quantile(state.pool.scores, level, self.quantile)
-        limited = math.isinf(wanted) or at_edge(level, self.clip)
+        wanted, beyond = self._wanted(state.pool.scores, level), level < tail_edge(len(state.pool.scores))
+        limited = math.isinf(wanted) or (self.tail and beyond) or at_edge(level, self.clip)
         gap = self._beta(state.pool, score) - state.levels
         loss = self.alpha * gap - np.minimum(0.0, gap)
         levels = state.levels + np.array(self.gammas) * (self.alpha - (gap < 0.0))
         return DtACIState(
-            levels if self.clip is None else np.clip(levels, *self.clip),
+            levels if self.clip is None else np.clip(levels, -math.inf if self.tail else self.clip[0], self.clip[1]),
             self._reweight(state, loss),
             slide(state.pool, score, self.lookback),
             np.append(state.losses, state.weights @ loss)[-self.eta_lookback :] if self.eta_lookback else state.losses,
@@ -111,8 +117,12 @@ class DtACI:
         return replay(self, state, scores)
 
     def infinite_share(self, state: DtACIState) -> float:
-        """Share of the steps so far whose radius was infinite or clipped."""
+        """Share of the steps so far whose radius was infinite, clipped, or from the fitted tail."""
         return share(state.limited, state.steps)
+
+    def _wanted(self, scores: Array, level: float) -> float:
+        """Radius at a level, without bounds."""
+        return tail_radius(scores, level) if self.tail else score_quantile(scores, level, self.quantile)
 
     def _reweight(self, state: DtACIState, loss: Array) -> Array:
         weights = state.weights * np.exp(-self._eta(state) * loss)
@@ -131,10 +141,17 @@ class DtACI:
         if self.quantile != "conformal":
             return self._bisect(pool, score)
         below = int(pool.scores.searchsorted(score))
+        if self.tail:
+            return max(self._tail_beta(pool.scores, score, below), FARTHEST)
         if self.clip is not None and below == len(pool.scores) > 0:
             return 0.0  # a clipped radius never passes the largest score: outside at every level above zero
         # The score is inside while the index of the radius, (m + 1)(1 - level), is at least the scores below it.
         return 1.0 - GUARD - below / (len(pool.scores) + 1)
+
+    def _tail_beta(self, scores: Array, score: float, below: int) -> float:
+        """The same where levels go on below 0."""
+        level = 1.0 - GUARD - below / (len(scores) + 1)
+        return level if level >= tail_edge(len(scores)) else min(tail_level(scores, score), tail_edge(len(scores)))
 
     def _bisect(self, pool: ScorePool, score: float) -> float:
         low, high = 0.0, 1.0

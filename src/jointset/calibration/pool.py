@@ -63,7 +63,9 @@ def slide(pool: ScorePool, score: float, lookback: int) -> ScorePool:
     return ScorePool(np.concatenate((scores[:place], (score,), scores[place:])), np.append(recent, score))
 
 
-def inside(pool: ScorePool, radius: float) -> float:
-    """The radius moved into the range of the pool; an empty pool leaves it infinite."""
+def inside(pool: ScorePool, radius: float, *, past: bool = False) -> float:
+    """The radius moved into the range of the pool, or only up to it (`past`); an empty pool leaves it infinite."""
     scores = pool.scores
-    return float(min(max(radius, scores[0]), scores[-1])) if len(scores) else radius
+    if not len(scores):
+        return radius
+    return float(max(radius, scores[0]) if past else min(max(radius, scores[0]), scores[-1]))

@@ -10,6 +10,7 @@ import numpy as np
 
 from jointset.calibration.quantiles import calibration_scores, score_quantile
 from jointset.calibration.sequence import share
+from jointset.calibration.tails import tail_quantile
 from jointset.contracts import Array
 from jointset.errors import require_alpha
 from jointset.storage import storable
@@ -17,10 +18,11 @@ from jointset.storage import storable
 
 @storable
 class SplitState(NamedTuple):
-    """The radius and the number of scores seen since."""
+    """The radius, the number of scores seen since, and whether the radius comes from a fitted tail."""
 
     radius: float
     steps: int
+    beyond: bool = False
 
 
 @storable
@@ -29,7 +31,8 @@ class Split:
     """The k-th smallest of m calibration scores, k = ceil((m + 1)(1 - alpha)).
 
     On exchangeable scores a new one is at most the radius with probability at least 1 - alpha (Vovk, Gammerman and
-    Shafer 2005). With fewer than `minimum_scores(alpha)` scores the radius is infinite.
+    Shafer 2005). With fewer than `minimum_scores(alpha)` scores the radius is infinite, or with `tail` that of the
+    fitted tail (`jointset.calibration.tails`), which promises nothing and is told by `infinite_share`.
 
     >>> rule = Split(alpha=0.25)
     >>> state = rule.start(np.array([4.0, 1.0, 3.0, 2.0]))
@@ -40,13 +43,18 @@ class Split:
     """
 
     alpha: float = 0.1
+    tail: bool = False
 
     def __post_init__(self) -> None:
         require_alpha(self.alpha)
 
     def start(self, scores: Array) -> SplitState:
         """State after the calibration scores (m,)."""
-        return SplitState(score_quantile(np.sort(calibration_scores(scores)), self.alpha), 0)
+        ordered = np.sort(calibration_scores(scores))
+        radius = score_quantile(ordered, self.alpha)
+        if self.tail and math.isinf(radius):
+            return SplitState(tail_quantile(ordered, self.alpha), 0, beyond=True)
+        return SplitState(radius, 0)
 
     def radius(self, state: SplitState) -> float:
         """The split-conformal radius."""
@@ -63,5 +71,5 @@ class Split:
         return np.full(len(values), state.radius), state._replace(steps=state.steps + seen)
 
     def infinite_share(self, state: SplitState) -> float:
-        """Share of the steps so far with an infinite radius."""
-        return share(state.steps * math.isinf(state.radius), state.steps)
+        """Share of the steps so far with an infinite radius, or one from the fitted tail."""
+        return share(state.steps * (state.beyond or math.isinf(state.radius)), state.steps)
