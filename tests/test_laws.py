@@ -8,7 +8,8 @@ from scipy.stats import multivariate_normal
 
 from jointset.covariance import Covariance
 from jointset.errors import InputError
-from jointset.laws import DenseLaw, LowRankLaw, concatenate
+from jointset.law_blocks import concatenate
+from jointset.laws import DenseLaw, LowRankLaw
 
 T, N, R = 6, 5, 2
 

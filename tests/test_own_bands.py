@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 from jointset.calibration.quantiles import score_quantile
 from jointset.cli import app
 from jointset.errors import InputError
-from jointset.laws import DenseLaw, LowRankLaw, others
+from jointset.law_rows import others
+from jointset.laws import DenseLaw, LowRankLaw
 from jointset.limits import Limits, limits_asked
 from jointset.methods import load_predictor, predictor_for
 from jointset.own_bands import own_quantiles

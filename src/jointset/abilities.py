@@ -63,6 +63,11 @@ class Shaped(Protocol):
         ...
 
 
+def shares_of(filter: object) -> tuple[float, ...] | None:
+    """How the miss rate is shared by several radii; None where a set has one."""
+    return filter.shares if isinstance(filter, Shaped) else None
+
+
 @runtime_checkable
 class Sized(Protocol):
     """A filter that knows how much its laws hold; of others a row is taken to hold N x N numbers."""

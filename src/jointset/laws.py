@@ -19,29 +19,19 @@ from jointset.contracts import Array
 from jointset.covariance import Covariance, bures_wasserstein
 from jointset.covariance_modes import StepCovariances
 from jointset.errors import require
+from jointset.law_rows import (
+    blank_where_unseen,
+    contributions_of,
+    given_others_of,
+    masked,
+    others,
+    row_by_row,
+    sensor_indices,
+)
 
 LOG_2PI = float(np.log(2 * np.pi))
 SMALL = 64  # sensors up to which rows with gaps are worked on in batches of matrices
 CHUNK = 200_000  # numbers a block of steps may hold: keeps the batched algebra inside the processor's cache
-
-
-def sensor_indices(sensors: Sequence[int] | Array, n: int) -> Array:
-    """Positions of a subset given as indices or as a boolean mask of length n."""
-    chosen = np.asarray(sensors)
-    if chosen.dtype == bool:
-        require(chosen.shape == (n,), f"a sensor mask needs length {n}, got shape {chosen.shape}")
-        return np.flatnonzero(chosen)
-    chosen = chosen.astype(int)
-    require(
-        chosen.ndim == 1 and bool(np.all((chosen >= 0) & (chosen < n))),
-        f"sensor indices must be a list of whole numbers from 0 to {n - 1}, got {sensors}",
-    )
-    return chosen
-
-
-def others(sensors: Array, n: int) -> Array:
-    """Positions that are not among `sensors`, ascending."""
-    return np.setdiff1d(np.arange(n), sensors)
 
 
 @dataclass(frozen=True)
@@ -76,16 +66,16 @@ class DenseLaw:
 
     def mahalanobis(self, y: Array) -> Array:
         """Squared Mahalanobis distance (...) on the observed entries; NaN where nothing is observed."""
-        return _blank_where_unseen(self._observed(lambda e, S: S.distance(e), y), y)
+        return blank_where_unseen(self._observed(lambda e, S: S.distance(e), y), y)
 
     def nll(self, y: Array) -> Array:
         """Gaussian negative log-likelihood (...) of the observed entries, constant included."""
         half = self._observed(lambda e, S: 0.5 * (S.distance(e) + S.log_det), y)
-        return _blank_where_unseen(half, y) + 0.5 * LOG_2PI * (~np.isnan(y)).sum(-1)
+        return blank_where_unseen(half, y) + 0.5 * LOG_2PI * (~np.isnan(y)).sum(-1)
 
     def contributions(self, y: Array) -> Array:
         """Drop of the squared distance when sensor i is left out, (P e)_i^2 / P_ii with P the precision (..., N)."""
-        return self._observed(_contributions, y)
+        return self._observed(contributions_of, y)
 
     def given_others(self, y: Array) -> tuple[Array, Array]:
         """Mean and sd of each sensor given all others of one reading (N,), under the law of one step.
@@ -110,7 +100,7 @@ class DenseLaw:
         if e.ndim == 1:
             return function(e, self.covariance.observed(missing))
         if self.covariance.shared and e.shape[-1] > SMALL:
-            return _row_by_row(function, e, missing, self.covariance)
+            return row_by_row(function, e, missing, self.covariance)
         size = max(1, CHUNK // e.shape[-1])
         edges = np.flatnonzero(np.diff(gaps)) + 1  # blocks of rows that all have gaps or all have none
         starts = sorted({0, *edges.tolist(), *range(0, len(e), size)})
@@ -213,11 +203,11 @@ class LowRankLaw:
 
     def mahalanobis(self, y: Array) -> Array:
         """Squared Mahalanobis distance (...) on the observed entries; NaN where nothing is observed."""
-        return _blank_where_unseen(self._blockwise(lowrank.mahalanobis, y), y)
+        return blank_where_unseen(self._blockwise(lowrank.mahalanobis, y), y)
 
     def nll(self, y: Array) -> Array:
         """Gaussian negative log-likelihood (...) of the observed entries, constant included."""
-        return _blank_where_unseen(self._blockwise(lowrank.nll, y), y) + 0.5 * LOG_2PI * (~np.isnan(y)).sum(-1)
+        return blank_where_unseen(self._blockwise(lowrank.nll, y), y) + 0.5 * LOG_2PI * (~np.isnan(y)).sum(-1)
 
     def contributions(self, y: Array) -> Array:
         """Drop of the squared distance when sensor i is left out (..., N); 0 where missing."""
@@ -233,7 +223,7 @@ class LowRankLaw:
         seen = np.flatnonzero(~np.isnan(y))
         w, L = 1.0 / self.diagonal[seen], self.factor[seen]
         weights = lowrank.solve(y[seen] - self.mean[seen], w, L)
-        return _given_others(y, seen, weights, lowrank.precision_diagonal(w, L))
+        return given_others_of(y, seen, weights, lowrank.precision_diagonal(w, L))
 
     def _blockwise(self, function: Callable[[Array, Array, Array], Array], y: Array) -> Array:
         """Apply a function of (residual, weights, factor), a block of steps at a time."""
@@ -241,10 +231,10 @@ class LowRankLaw:
         n, r = self.factor.shape[-2:]
         size = max(1, CHUNK // max(1, n * max(1, r)))
         if e.ndim != 2 or len(e) <= size:
-            return function(*_masked(e, self.diagonal), self.factor)
+            return function(*masked(e, self.diagonal), self.factor)
         d, L = np.broadcast_to(self.diagonal, e.shape), np.broadcast_to(self.factor, (*e.shape, r))
         blocks = [slice(start, start + size) for start in range(0, len(e), size)]
-        return np.concatenate([function(*_masked(e[b], d[b]), L[b]) for b in blocks])
+        return np.concatenate([function(*masked(e[b], d[b]), L[b]) for b in blocks])
 
     def effective_sensors(self, seen: Array) -> tuple[Array, Array]:
         """How many independent sensors those `seen` (..., N) amount to, and all: k^2 / sum of squared correlations."""
@@ -311,41 +301,6 @@ class LowRankLaw:
 AnyLaw = DenseLaw | LowRankLaw
 
 
-def _given_others(y: Array, seen: Array, weights: Array, precision: Array) -> tuple[Array, Array]:
-    """Mean and sd of each sensor given the others, from P e and the diagonal of P, P the precision of those seen."""
-    mean, sd = np.full(len(y), np.nan), np.full(len(y), np.nan)
-    mean[seen], sd[seen] = y[seen] - weights / precision, precision**-0.5
-    return mean, sd
-
-
-def _contributions(e: Array, S: Any) -> Array:
-    solved, precision = S.precision_terms(e)
-    return solved**2 / precision
-
-
-def _row_by_row(function: Callable[[Array, Any], Array], e: Array, missing: Array, S: Covariance) -> Array:
-    """A function of (residual, covariance) for rows (T, N) under one covariance: those with gaps one at a time."""
-    gaps = missing.any(-1)
-    whole = np.asarray(function(e[~gaps], S))
-    out = np.empty((len(e), *whole.shape[1:]))
-    out[~gaps] = whole
-    for t in np.flatnonzero(gaps).tolist():
-        out[t] = function(e[t], S.observed(missing[t]))
-    return out
-
-
-def _blank_where_unseen(number: Array, y: Array) -> Array:
-    """NaN where a row has no reading at all."""
-    unseen = np.isnan(y).all(-1)
-    return np.where(unseen, np.nan, number)[()] if unseen.any() else number
-
-
-def _masked(e: Array, d: Array) -> tuple[Array, Array]:
-    """Residuals and weights with missing entries at zero."""
-    missing = np.isnan(e)
-    return np.where(missing, 0.0, e), np.where(missing, 0.0, 1.0 / d)
-
-
 def _distances(a: AnyLaw, b: AnyLaw) -> Array:
     require(a.mean.shape == b.mean.shape, f"laws of shapes {a.mean.shape} and {b.mean.shape} cannot be compared")
     shape = (*a.mean.shape, a.mean.shape[-1])
@@ -354,32 +309,3 @@ def _distances(a: AnyLaw, b: AnyLaw) -> Array:
     means_a, means_b = a.mean.reshape(-1, shape[-1]), b.mean.reshape(-1, shape[-1])
     pairs = zip(means_a, roots_a, means_b, roots_b, strict=True)
     return np.array([bures_wasserstein(*pair) for pair in pairs]).reshape(a.mean.shape[:-1])[()]
-
-
-def concatenate(laws: Sequence[Any]) -> Any:
-    """One law from several consecutive batches of one kind."""
-    first = laws[0]
-    if len(laws) == 1:
-        return first
-    mean = np.concatenate([law.mean for law in laws])
-    if isinstance(first, LowRankLaw):
-        diagonal, factor = (np.concatenate([getattr(law, k) for law in laws]) for k in ("diagonal", "factor"))
-        return LowRankLaw(mean, diagonal, factor)
-    if all(law.covariance is first.covariance for law in laws):
-        return DenseLaw(mean, first.covariance)
-    if all(law.covariance.shared or isinstance(law.covariance, StepCovariances) for law in laws):
-        return DenseLaw(mean, StepCovariances([S for law in laws for S in _each(law)]))
-    shapes = [(*law.mean.shape, law.mean.shape[-1]) for law in laws]
-    matrices = [np.broadcast_to(law.covariance.matrix, shape) for law, shape in zip(laws, shapes, strict=True)]
-    return DenseLaw(mean, Covariance(np.concatenate(matrices)))
-
-
-def _each(law: DenseLaw) -> list[Covariance]:
-    """The covariance of every step."""
-    S = law.covariance
-    return S.each if isinstance(S, StepCovariances) else [S] * len(law)
-
-
-def bare(law: Any) -> Any:
-    """The law without factorisations of covariances that serve one step only: what is worth keeping for long."""
-    return DenseLaw(law.mean, law.covariance.bare()) if isinstance(law, DenseLaw) else law

@@ -13,7 +13,7 @@ from jointset.abilities import Sized, message_start
 from jointset.calibration.shared_level import course
 from jointset.contracts import Array, Filter, Forecast
 from jointset.errors import require
-from jointset.laws import bare, concatenate
+from jointset.law_blocks import bare, concatenate
 from jointset.panel import Panel
 from jointset.regions import named
 from jointset.runs import Run, columns_of

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from jointset.abilities import Clocked, Restarting, Shaped, TellsOneFromOthers, message_start
+from jointset.abilities import Clocked, Restarting, Shaped, TellsOneFromOthers, message_start, shares_of
 from jointset.calibrating import adapts, calibrate, gap_scale, watch_from
 from jointset.calibration import Split
 from jointset.calibration.fixed import Fixed
@@ -138,7 +138,7 @@ class JointPredictor:
             options["pilot"] = pilot.with_values((pilot.values - shift) / scale)
         if not frozen:
             self.filter = self.filter.fit(panel.with_values((panel.values - shift) / scale), **options)
-        self.calibration = sharing(self.calibration, self._shares)
+        self.calibration = sharing(self.calibration, shares_of(self.filter))
         self.sensors, self.shift, self.scale, self.usual = panel.sensors, shift, scale, usual_of(panel)
         self.shaped_on = (panel if pilot is None else pilot) if isinstance(self.filter, Shaped) else None
         self.filter_state = self.calibration_state = self.watch = self._pending = self.reuse = None
@@ -157,10 +157,6 @@ class JointPredictor:
     def scale_gaps(self) -> None:
         """Tell the score the coverage and the radius that rows with gaps are scaled to."""
         self.score = self.score.with_gaps(gap_scale(self.calibration_scores, self.alpha))
-
-    @property
-    def _shares(self) -> tuple[float, ...] | None:
-        return self.filter.shares if isinstance(self.filter, Shaped) else None
 
     # ------------------------------------------------------------------ the clock
 
@@ -277,7 +273,7 @@ class JointPredictor:
             f"{message_start(self.filter)}a row without a wrap has no scores for another one",
         )
         other = copy.copy(self)
-        other.calibration, other._pending = sharing(calibration, self._shares), None
+        other.calibration, other._pending = sharing(calibration, shares_of(self.filter)), None
         other.calibration_state = other.calibration.start(self.calibration_scores)
         other.start_watch()
         if other.usual is not None and calibration.alpha != self.alpha:

@@ -6,7 +6,8 @@ import pytest
 from jointset import GraphLGSSM, JointPredictor, Panel
 from jointset.covariance import Covariance
 from jointset.filters.kalman import KalmanState
-from jointset.laws import DenseLaw, concatenate
+from jointset.law_blocks import concatenate
+from jointset.laws import DenseLaw
 from jointset.storage import pack, unpack
 
 N, T = 80, 90

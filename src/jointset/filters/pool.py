@@ -17,7 +17,7 @@ from jointset.abilities import Shaped, message_start
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.filters.held_out import BLOCK, FEWEST, WARMUP, blocks_of_laws, follows_clock, held_out
-from jointset.laws import concatenate
+from jointset.law_blocks import concatenate
 from jointset.panel import Panel
 from jointset.pooling import log_scores, log_size, mixture_weights, pooled
 from jointset.storage import storable

@@ -1,8 +1,7 @@
 """Steady state and contraction of the linear filter whose matrices commute, mode by mode in closed form.
 
 With F symmetric, C = I, Q = q I and R = nu I, everything is diagonal in the eigenbasis of F, and the Riccati equation
-of a mode with coefficient f is the quadratic p^2 + (nu (1 - f^2) - q) p - q nu = 0 for the prior variance p. The
-literal iteration is kept beside it as a check that assumes nothing.
+of a mode with coefficient f is the quadratic p^2 + (nu (1 - f^2) - q) p - q nu = 0 for the prior variance p.
 """
 
 from __future__ import annotations
@@ -34,23 +33,6 @@ def steady_state(f: Array, q: float, nu: float) -> SteadyState:
     # the two forms are equal; each is free of cancellation on its side of b = 0
     prior = np.where(b >= 0, 0.5 * (b + root), 2.0 * q * nu / np.where(b >= 0, 1.0, root - b))
     return SteadyState(prior, prior / (prior + nu), f * nu / (prior + nu))
-
-
-def iterate_riccati(F: Array, Q: Array, R: Array, tolerance: float = 1e-9, most: int = 10_000) -> Array:
-    """Prior covariance P^- from the literal recursion with C = I, started at P = Q.
-
-    Stops when the posterior changes by less than `tolerance` relative in Frobenius norm.
-    """
-    P = Q
-    for _ in range(most):
-        prior = F @ P @ F.T + Q
-        gain = np.linalg.solve(prior + R, prior).T
-        new = prior - gain @ prior
-        done = np.linalg.norm(new - P) <= tolerance * np.linalg.norm(new)
-        P = 0.5 * (new + new.T)
-        if done:
-            break
-    return F @ P @ F.T + Q
 
 
 def sigma_1(closed_loop: Array) -> float:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.laws import others
+from jointset.law_rows import others
 from jointset.predictor import Run
 
 
