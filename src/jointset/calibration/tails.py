@@ -20,7 +20,7 @@ from jointset.contracts import Array
 EDGE = 0.005  # the tail takes over here, or at the pool's last order statistic where that comes first
 TOP = 0.1  # share of the scores that the tail is fitted to
 FEWEST = 10
-LONGEST = 600.0  # most that the logarithm of a radius may grow: floats end at 709
+LONGEST = 100.0  # most that the logarithm of a radius may grow: its square must still be a number
 
 
 def tail_edge(m: int) -> float:
