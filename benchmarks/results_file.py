@@ -62,7 +62,7 @@ def told(run: dict) -> dict:
 def recipe_of(method: str, recipe: str) -> str:
     """The recipe by name, the default one too; empty for what is not trained by one."""
     base = parse(method).method
-    return (recipe or FILTERS[base]().recipe) if base in LEARNED else ""
+    return (recipe or getattr(FILTERS[base](), "recipe", "")) if base in LEARNED else ""
 
 
 def merged(parts: list[tuple[pd.DataFrame, list[dict]]]) -> tuple[pd.DataFrame, list[dict]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from jointset.contracts import Method
 from jointset.filters import GNF, GraphLGSSM
+from jointset.filters.default import DefaultFilter
 from jointset.filters.quick import quick
 from jointset.filters.var import VARFilter
 from jointset.parts import plugins
@@ -160,8 +161,20 @@ OWN = (
         covariance="pool of instant experts",
         tuned="held-out training rows",
         adaptive="ACI",
+        pilot="validation",
         rule="aci",
         cost=20.0,
+    ),
+    _neural(
+        "default",
+        DefaultFilter,
+        tuned="Student-t MLE, held-out rows",
+        mean="pool of learned members and VAR",
+        covariance="pool of learned members and VAR, moving scales",
+        adaptive="ACI",
+        pilot="validation",
+        rule="aci",
+        reference="-",
     ),
     _neural(
         "diag-gru",

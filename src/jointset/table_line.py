@@ -38,7 +38,8 @@ class Method:
     one_at_a_time
         Each interval aims at the target by itself: together they hold far less.
     pilot
-        Block of a benchmark that the shape is fitted on in protocol `text`.
+        Block of a benchmark that the shape is fitted on in protocol `text`; a filter of which it is `validation` is
+        fitted on that block too.
     rule
         The calibration rule of its radius where the name has no wrap.
     in_table

@@ -198,7 +198,7 @@ def fitted_filters(
 ) -> list[Filter[Any]]:
     """Filters fitted on the rows of a cell that its protocol names, one for each seed, trained in one program."""
     filter_ = filter_row(Name(method, None, None), protocol=cell.protocol, training=training).filter
-    rows = _fitting_block(cell)
+    rows = _fitting_block(cell, method)
     if method not in LEARNED:
         return [filter_.fit(rows)] * len(seeds)
     if isinstance(filter_, SeveralSeeds):
@@ -206,14 +206,15 @@ def fitted_filters(
     return [replace(filter_, seed=seed).fit(rows) for seed in seeds]
 
 
-def _fitting_block(cell: Cell) -> Panel:
+def _fitting_block(cell: Cell, method: str) -> Panel:
     """Those rows in the units that a filter is fitted in."""
-    return _filter_block(cell) if cell.scaled else cell.fitting
+    return _filter_block(cell, method) if cell.scaled else cell.fitting
 
 
-def _filter_block(cell: Cell) -> Panel:
-    """The rows a filter is fitted on: training, in `table` with the pilot block."""
-    return cell.panel[: cell.blocks["calibration"].start] if cell.protocol == "table" else cell.train
+def _filter_block(cell: Cell, method: str) -> Panel:
+    """The rows a filter is fitted on: training, in `table` with the pilot block, in `text` with validation if asked."""
+    more = cell.protocol == "table" or (cell.protocol == "text" and TABLE[method].pilot == "validation")
+    return cell.panel[: cell.blocks["calibration"].start] if more else cell.train
 
 
 Prepared = list[
@@ -306,7 +307,7 @@ def _filter_rows(
     name, table = parse(method), cell.protocol == "table"
     start, stop = cell.blocks["calibration"].start, cell.blocks["calibration"].stop
     warm = min(WARM, start) if table else 0
-    block = _filter_block(cell)
+    block = _filter_block(cell, name.method)
     unfitted = filter_row(name, protocol=cell.protocol, alpha=alpha)
 
     def make(filter_: Filter[Any], mean: MeanModel | None) -> JointPredictor:

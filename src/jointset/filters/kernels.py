@@ -12,6 +12,8 @@ import torch
 import triton
 import triton.language as tl
 
+from jointset.filters.products import inner
+
 RANK = 4  # the likelihood kernel is written out for four factors; fewer are padded with zero columns
 
 
@@ -165,9 +167,8 @@ class Recurrence(torch.autograd.Function):
         upper = grads[0].contiguous()
         _gru_back[(triton.cdiv(B, 16), S)](upper, W, before, both, candidates, pre, T, B, H=H, BB=16, num_warps=2)
         flat, h = pre.flatten(1, 2), before[:, :-1]
-        past = h.flatten(1, 2).transpose(1, 2)
-        kept = (both[..., :H] * h).flatten(1, 2).transpose(1, 2)
-        return pre, torch.cat([past @ flat[..., : 2 * H], kept @ flat[..., 2 * H :]], dim=-1)
+        past, kept = h.flatten(1, 2), (both[..., :H] * h).flatten(1, 2)
+        return pre, torch.cat([inner(past, flat[..., : 2 * H]), inner(kept, flat[..., 2 * H :])], dim=-1)
 
 
 # ---------------------------------------------------------------------- likelihood

@@ -1,7 +1,7 @@
-"""Gaussian likelihood of diagonal-plus-low-rank laws for training: one pass for the value and all gradients.
+"""Likelihood of diagonal-plus-low-rank laws for training: one pass for the values and all gradients.
 
-With S = D + L L', v = S^-1 e and P = S^-1 the derivatives of e' S^-1 e / 2 + log det S / 2 are
-v in e, (P_ii - v_i^2) / 2 in d_i, and S^-1 L - v (v' L) in L, all from one r x r inverse.
+With S = D + L L', v = S^-1 e and P = S^-1 the derivatives of e' S^-1 e are 2 v in e, -v_i^2 in d_i and -2 v (v' L)
+in L, those of log det S are P_ii in d_i and 2 S^-1 L in L, all from one r x r inverse.
 """
 
 from __future__ import annotations
@@ -30,9 +30,13 @@ def small_inverse(C: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return work[..., r:], log_det
 
 
-class _LowRankNLL(torch.autograd.Function):
+class _LowRankTerms(torch.autograd.Function):
+    """Squared distance and log-determinant, whose derivatives share all their parts."""
+
     @staticmethod
-    def forward(ctx: Any, e: torch.Tensor, d: torch.Tensor, L: torch.Tensor, seen: torch.Tensor | None) -> torch.Tensor:
+    def forward(
+        ctx: Any, e: torch.Tensor, d: torch.Tensor, L: torch.Tensor, seen: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         w = 1.0 / d if seen is None else seen / d
         rank = L.shape[-1]
         scaled = w.unsqueeze(-1) * L  # W L (..., N, r)
@@ -45,24 +49,33 @@ class _LowRankNLL(torch.autograd.Function):
         precision = w - (solved * scaled).sum(-1)
         log_det_d = torch.log(d) if seen is None else seen * torch.log(d)
         distance = (v * rest).sum(-1) + (z * z).sum(-1)  # a sum of squares: v' e would cancel in float32
-        value = 0.5 * (distance + log_det_d.sum(-1) + log_det_c)
-        ctx.save_for_backward(v, 0.5 * (precision - v * v), solved - v.unsqueeze(-1) * z.unsqueeze(-2))
-        return value
+        ctx.save_for_backward(v, precision, solved, z)
+        return distance, log_det_d.sum(-1) + log_det_c
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        (grad,) = grads
-        v, d_grad, factor_grad = ctx.saved_tensors
-        return grad.unsqueeze(-1) * v, grad.unsqueeze(-1) * d_grad, grad[..., None, None] * factor_grad, None
+        v, precision, solved, z = ctx.saved_tensors
+        far, wide = (g.unsqueeze(-1) for g in grads)
+        in_factor = 2.0 * (wide.unsqueeze(-1) * solved - (far * v).unsqueeze(-1) * z.unsqueeze(-2))
+        return 2.0 * far * v, wide * precision - far * v * v, in_factor, None
 
 
-def low_rank_nll(e: torch.Tensor, d: torch.Tensor, L: torch.Tensor, seen: torch.Tensor | None = None) -> torch.Tensor:
-    """Negative log-likelihood (...) less its constant, of residuals e (..., N) under diag(d) + L L'.
+def low_rank_terms(
+    e: torch.Tensor, d: torch.Tensor, L: torch.Tensor, seen: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Squared Mahalanobis distance and log-determinant (...) of residuals e (..., N) under diag(d) + L L'.
 
     `seen` (..., N), 1 where there is a reading and 0 where not, leaves missing sensors out exactly.
     """
+    distance, log_det = _LowRankTerms.apply(e, d, L, seen)
+    return distance, log_det
+
+
+def low_rank_nll(e: torch.Tensor, d: torch.Tensor, L: torch.Tensor, seen: torch.Tensor | None = None) -> torch.Tensor:
+    """Negative log-likelihood (...) less its constant, of residuals e (..., N) under diag(d) + L L'."""
     if seen is None and L.shape[-1] <= 4 and e.shape[-1] <= 1024 and fused(e, 32):
         from jointset.filters.kernels import LowRankNLL
 
         return LowRankNLL.apply(e, d, torch.nn.functional.pad(L, (0, 4 - L.shape[-1])))
-    return _LowRankNLL.apply(e, d, L, seen)
+    distance, log_det = low_rank_terms(e, d, L, seen)
+    return 0.5 * (distance + log_det)

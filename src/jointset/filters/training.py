@@ -215,8 +215,11 @@ class _Run:
             return
         squares = torch.stack([(g.flatten(1) ** 2).sum(1) for g in grads]).sum(0)
         factor = (self.recipe.limit / (torch.sqrt(squares) + 1e-6)).clamp(max=1.0)
+        whole = torch.isfinite(squares)
         for g in grads:
-            g *= factor.reshape(-1, *(1,) * (g.ndim - 1))
+            shape = (-1, *(1,) * (g.ndim - 1))
+            g *= factor.reshape(shape)
+            g.masked_fill_(~whole.reshape(shape), 0.0)  # a step that overflowed is left out
 
     def _keep_or_restore(self, losses: list[float]) -> None:
         """Remember the weights of seeds with a finite loss; put the others back and note when they stopped."""

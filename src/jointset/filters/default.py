@@ -1,0 +1,137 @@
+"""The default method: learned members and an instant expert in one pool, whose law follows what it sees.
+
+Of the rows it is fitted on, the first part trains the members; the last part, which they have not seen, weighs them
+against each other and decides whether the pooled law is corrected by the correlations of its residuals and how fast its
+scales move. Nothing else is looked at.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jointset.contracts import Array
+from jointset.errors import require
+from jointset.filters.held_out import FEWEST, blocks_of_laws, held_out
+from jointset.filters.node_net import NodeNet, Progress
+from jointset.filters.pool import PooledFilter
+from jointset.filters.quick import quick
+from jointset.filters.scaled import GAIN, ScaledFilter
+from jointset.filters.var import VARFilter
+from jointset.filters.whitened import WhitenedFilter
+from jointset.laws import concatenate
+from jointset.panel import Panel
+from jointset.pooling import distances, student_scores
+from jointset.residuals.correlations import FactorCorrelations
+
+FEW = 400  # rows below which nothing is trained
+DENSE = 64  # sensors up to which a law is a matrix
+HALF_LIVES = (500.0, 2000.0)  # of the correlations of residuals, in rows, that are tried
+
+
+@dataclass(frozen=True)
+class DefaultFilter:
+    """What `jointset fit` uses: `fit` gives the fitted pool, which is a filter of another class.
+
+    Parameters
+    ----------
+    net
+        The learned members and how they are trained.
+    seed, device, steps
+        Of the training run; steps: None for the usual number.
+    """
+
+    net: NodeNet = field(default_factory=NodeNet)
+    seed: int = 0
+    device: str = "cpu"
+    steps: int | None = None
+
+    def __post_init__(self) -> None:
+        require(self.seed >= 0, f"the seed must be a whole number >= 0, got {self.seed}")
+        require(self.steps is None or self.steps >= 1, f"steps must be 1 or more, got {self.steps}")
+
+    @property
+    def _net(self) -> NodeNet:
+        return replace(self.net, device=self.device, steps=self.steps or self.net.steps)
+
+    def fit(self, panel: Panel, *, progress: Progress | None = None, checkpoint: str | Path | None = None) -> Any:
+        """The fitted pool: a `ScaledFilter`, or that of `quick` where rows are few."""
+        return self.fit_seeds(panel, [self.seed], progress=progress, checkpoint=checkpoint)[0]
+
+    def fit_seeds(
+        self,
+        panel: Panel,
+        seeds: int | Sequence[int],
+        *,
+        progress: Progress | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> list[Any]:
+        """Independent pools for several seeds (0 .. k - 1 for a number k), trained in one program."""
+        seeds = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+        if len(panel) < FEW:
+            warnings.warn(f"{len(panel)} rows are too few to train on: instant experts alone (quick)", stacklevel=2)
+            return [quick().fit(panel)] * len(seeds)
+        early, late = held_out(panel)
+        nets = self._net.fit_seeds(early, seeds, progress=progress, checkpoint=checkpoint)
+        experts = [VARFilter(None if panel.n_sensors <= DENSE else FactorCorrelations())]
+        known = [expert.fit(early) for expert in experts]
+        final = [expert.fit(panel) for expert in experts]
+        return [_composed(one.split(), known, final, late).fit(panel) for one in nets]
+
+
+def _composed(nets: list[NodeNet], known: list[Any], final: list[Any], late: Panel) -> ScaledFilter:
+    """The pool with its weights, correlations and scales chosen on rows that its members have not seen.
+
+    `known` are the experts as they stand before these rows, `final` those that have seen all.
+    """
+    members = tuple(_recorded(one, late) if late.n_sensors <= DENSE else one for one in (*nets, *known))
+    trial = PooledFilter(members, frozen=True).weigh(late)
+    pool = replace(trial, members=(*nets, *final))
+    half_life = _whitening(trial, late)
+    if half_life is None:
+        return replace(ScaledFilter(trial, frozen=True).choose(late), inner=pool)
+    white = WhitenedFilter(trial, half_life).after(late)
+    return replace(ScaledFilter(white, frozen=True).choose(late), inner=replace(white, inner=pool))
+
+
+def _whitening(pool: PooledFilter, late: Panel) -> float | None:
+    """The half-life of the correlations that make the held-out rows likeliest; None: they are better left alone."""
+    if not 2 <= late.n_sensors <= DENSE or len(late) < FEWEST:
+        return None
+    gains = {life: _gain(pool if life is None else WhitenedFilter(pool, life), late) for life in (None, *HALF_LIVES)}
+    best = max(gains, key=gains.__getitem__)
+    return best if gains[best] > gains[None] + GAIN else None
+
+
+def _gain(filter_: Any, panel: Panel) -> float:
+    """Log density a reading of a panel's rows under the laws of a filter, the first tenth left out."""
+    parts = [distances(laws, panel.values[at : at + len(laws.mean)]) for at, laws in blocks_of_laws(filter_, panel)]
+    distance, log_det, count = (np.concatenate(part)[len(panel) // 10 :] for part in zip(*parts, strict=True))
+    return float(np.nansum(student_scores(distance, log_det, count)[0]) / count.sum())
+
+
+class _Recorded(NamedTuple):
+    """The laws of a filter on some rows, given out again row by row: what is tried around it need not run it again."""
+
+    laws: Any
+
+    def start(self) -> int:
+        """Before the first row."""
+        return 0
+
+    def law(self, state: int) -> Any:
+        """Law of a row."""
+        return self.laws[state]
+
+    def run(self, values: Array, state: int) -> tuple[Any, int]:
+        """Laws of the next rows."""
+        return self.laws[state : state + len(values)], state + len(values)
+
+
+def _recorded(filter_: Any, panel: Panel) -> _Recorded:
+    return _Recorded(concatenate([laws for _, laws in blocks_of_laws(filter_, panel)]))

@@ -1,0 +1,346 @@
+"""NodeNet: learned members that emit heavy-tailed diagonal-plus-low-rank laws, pooled into one.
+
+Some members know a sensor only by its readings, others give every sensor a vector of its own: the first carry over to
+sensors that change, the second tell sensors of different kinds apart, and the pool of both is better than either.
+Training needs torch; a fitted filter runs on NumPy alone.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jointset.adjacency import correlation_knn
+from jointset.backbones.calendar import Calendar, calendar_of
+from jointset.contracts import Array
+from jointset.errors import require
+from jointset.filters import node_net_cells as cells
+from jointset.filters.cells import pooled_step
+from jointset.filters.kept_weights import Kept, digest, keep, recall
+from jointset.filters.node_net_cells import NodeNetWeights
+from jointset.filters.recipes import Recipe
+from jointset.graph import normalized_shift
+from jointset.laws import LowRankLaw
+from jointset.panel import Panel
+from jointset.storage import storable
+
+if TYPE_CHECKING:
+    from jointset.filters.training import Trained
+
+HARMONICS = 2  # of day and week
+NO_CALENDAR = Calendar()
+LARGE = 20_000  # readings of all windows of a step beyond which there are fewer windows
+Progress = Callable[[int, int, float], None]
+
+
+@storable
+class NodeNetState(NamedTuple):
+    """After the last reading: both recurrent states (M, N, h), the last reading of every sensor and its change (N,).
+
+    seen: 1 where the last row had a reading · next: time of the next row (epoch seconds), 0 without a clock.
+    """
+
+    first: Array
+    second: Array
+    last: Array
+    change: Array
+    seen: Array
+    next: int
+
+
+@storable
+@dataclass(frozen=True)
+class NodeNet:
+    """Pool of networks shared by all sensors, with a Student-t likelihood.
+
+    Parameters
+    ----------
+    identities
+        A member each; whether its sensors have vectors of their own.
+    rank, width
+        Common factors of a member's law; size of a hidden state.
+    steps, window, skip, batch, rate
+        Optimiser steps; rows of a training window, how many of them only bring the state up, windows a step; the
+        largest learning rate.
+    outages
+        Share of the sensors hidden from the network for a part of a training window, so that it learns what a gap is.
+    seed, device
+        Of the training run.
+    weights, shift, sensors, calendar, cadence, first_time
+        Set by `fit`: what was learned, the graph shift (N, N), the number of sensors, and of the clock its terms, the
+        usual interval and the time after the last row (0 without one).
+    """
+
+    identities: tuple[bool, ...] = (False, True)
+    rank: int = 4
+    width: int = 32
+    steps: int = 4000
+    window: int = 72
+    skip: int = 12
+    batch: int = 8
+    rate: float = 6e-3
+    outages: float = 0.1
+    seed: int = 0
+    device: str = "cpu"
+    weights: Any = None
+    shift: Array | None = None
+    sensors: int = 0
+    calendar: Calendar = NO_CALENDAR
+    cadence: int = 0
+    first_time: int = 0
+
+    def __post_init__(self) -> None:
+        require(self.seed >= 0, f"the seed must be a whole number >= 0, got {self.seed}")
+        require(self.steps >= 1, f"steps must be 1 or more, got {self.steps}")
+        require(self.rank >= 0, f"rank must be 0 or more, got {self.rank}")
+        require(self.width >= 1, f"width must be 1 or more, got {self.width}")
+        require(len(self.identities) >= 1, "a pool needs at least one member")
+        require(0 <= self.skip < self.window, f"skip must lie in 0 .. window - 1, got {self.skip} of {self.window}")
+        require(0.0 <= self.outages <= 0.5, f"outages must lie in [0, 0.5], got {self.outages:g}")
+
+    # ------------------------------------------------------------------ training
+
+    def fit(self, panel: Panel, *, progress: Progress | None = None, checkpoint: str | Path | None = None) -> NodeNet:
+        """A trained copy."""
+        return self.fit_seeds(panel, [self.seed], progress=progress, checkpoint=checkpoint)[0]
+
+    def fit_seeds(
+        self,
+        panel: Panel,
+        seeds: int | Sequence[int],
+        *,
+        progress: Progress | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> list[NodeNet]:
+        """Independent pools for several seeds (0 .. k - 1 for a number k), trained in one program."""
+        seeds = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+        members, calendar = len(self.identities), calendar_of(panel, HARMONICS, HARMONICS)
+        fitted = replace(self, shift=_shift_of(panel), sensors=panel.n_sensors, calendar=calendar)
+        if panel.timestamps is not None and panel.cadence:
+            fitted = replace(fitted, cadence=panel.cadence, first_time=int(panel.timestamps[-1]) + panel.cadence)
+        trained = fitted._train(panel, seeds, progress, checkpoint)
+        return [
+            replace(fitted, seed=seed, weights=self._pooled(seed, trained, [*range(k * members, (k + 1) * members)]))
+            for k, seed in enumerate(seeds)
+        ]
+
+    def _train(
+        self, panel: Panel, seeds: list[int], progress: Progress | None, checkpoint: str | Path | None
+    ) -> Trained:
+        """All members of all seeds: in one program on a GPU, side by side on the cores of a CPU."""
+        from jointset.filters.node_net_training import NodeNetModel, outage_patterns  # torch is imported here
+        from jointset.filters.training import Trained, train
+
+        recipe, n, members = self._schedule(len(panel), panel.n_sensors), panel.n_sensors, len(self.identities)
+        clock = self.calendar.terms(panel.timestamps, len(panel))
+        rows = np.hstack([panel.values, clock, np.arange(len(panel))[:, None]])
+        hidden = outage_patterns(n, recipe.window + 1, self.outages)
+        sizes = (n, clock.shape[1], self.rank, self.width)
+        entries = [(seed * members + i, kind) for seed in seeds for i, kind in enumerate(self.identities)]
+        run = digest(rows, self.shift, recipe, sizes, self.outages)
+        names = [digest(run, entry, kind) for entry, kind in entries]
+        found = {i: recall(name, NodeNetWeights) for i, name in enumerate(names)}
+        lacking = [i for i, kept in found.items() if kept is None]
+        stopped: dict[int, int] = {}
+
+        def part(which: int, of: int) -> None:
+            own = lacking[which::of]
+            trained = train(
+                NodeNetModel(*sizes, self.shift, [entries[i][1] for i in own], hidden),
+                rows,
+                recipe,
+                [entries[i][0] for i in own],
+                device=self.device,
+                progress=progress if which == 0 else None,
+                checkpoint=None if checkpoint is None else Path(f"{checkpoint}.{which}" if which else checkpoint),
+            )
+            stopped.update(trained.stopped)
+            for i, weights, losses in zip(own, trained.weights, trained.losses.T, strict=True):
+                found[i] = Kept(weights, losses)
+                keep(names[i], Kept(weights, losses))
+
+        cores = min(len(lacking), (os.cpu_count() or 1) if self.device == "cpu" else 1)
+        with ThreadPoolExecutor(max(cores, 1)) as pool:
+            list(pool.map(part, range(cores), [cores] * cores))
+        whole = [kept for kept in found.values() if kept is not None]
+        return Trained([one.weights for one in whole], np.stack([one.losses for one in whole], axis=1), stopped)
+
+    def _schedule(self, rows: int, sensors: int) -> Recipe:
+        window = min(self.window, max(rows // 4, 2))
+        return Recipe(
+            steps=self.steps,
+            batch=max(1, min(self.batch, LARGE // sensors)),
+            window=window,
+            skip=min(self.skip, window // 4),
+            rate=self.rate,
+            schedule="cosine",
+            clip="norm",
+            limit=1.0,
+        )
+
+    def _pooled(self, seed: int, trained: Any, entries: list[int]) -> NodeNetWeights:
+        """Weights of the members whose training went well, with a leading axis; refused when none did."""
+        good = [i for i in entries if np.isfinite(trained.losses[0, i])]
+        require(
+            bool(good),
+            f"the loss of seed {seed} was not finite from the first steps on: standardise the readings, or look for "
+            "extreme values among them",
+        )
+        members = len(self.identities)
+        if len(good) < len(entries) or any(seed * members + i in trained.stopped for i in range(members)):
+            warnings.warn(
+                f"training of a member of seed {seed} stopped early: the loss was not finite; its last good weights "
+                "are kept" + (f", {len(good)} of {len(entries)} members go on" if len(good) < len(entries) else ""),
+                stacklevel=3,
+            )
+        kept = [trained.weights[i] for i in good]
+        kinds = [self.identities[i - entries[0]] for i in good]
+        kept = [w if own else w._replace(identity=0.0 * w.identity) for w, own in zip(kept, kinds, strict=True)]
+        return NodeNetWeights(*(np.stack(parts) for parts in zip(*kept, strict=True)))
+
+    def split(self) -> list[NodeNet]:
+        """Every member as a filter of its own."""
+        parts = (NodeNetWeights(*(x[i : i + 1] for x in self.weights)) for i in range(len(self.weights.tail)))
+        return [replace(self, identities=(bool(w.identity.any()),), weights=w) for w in parts]
+
+    # ------------------------------------------------------------------ filtering
+
+    @property
+    def degrees_of_freedom(self) -> Array:
+        """Of every member's law (M,): the smaller, the heavier its tails."""
+        return cells.degrees(self.weights)
+
+    @property
+    def follows_clock(self) -> bool:
+        """Whether the law depends on the time of the reading."""
+        return bool(self.calendar)
+
+    @cached_property
+    def _mix(self) -> Any:
+        """The shift, sparse where that pays; None without a graph."""
+        if self.shift is None or self.sensors < 64 or np.count_nonzero(self.shift) > 0.1 * self.sensors**2:
+            return self.shift
+        from scipy.sparse import csr_array  # here, so that importing jointset stays fast
+
+        return csr_array(self.shift)
+
+    def _spread(self, x: Array) -> Array:
+        """Neighbours mixed: S x for data (M, Q, N, k)."""
+        if self._mix is None:
+            return x
+        if isinstance(self._mix, np.ndarray):
+            return self._mix @ x
+        flat = np.moveaxis(x, 2, 0)
+        return np.moveaxis((self._mix @ flat.reshape(len(flat), -1)).reshape(flat.shape), 0, 2)
+
+    def start(self) -> NodeNetState:
+        """Nothing seen: all sensors at their training mean."""
+        require(self.weights is not None, "the filter is not trained: call fit(panel) first")
+        hidden, zero = np.zeros((len(self.weights.tail), self.sensors, self.width)), np.zeros(self.sensors)
+        return NodeNetState(hidden, hidden, zero, zero, zero, self.first_time)
+
+    def expect(self, state: NodeNetState, when: int) -> NodeNetState:
+        """The state when the next reading is known to come at this time (epoch seconds)."""
+        return state._replace(next=int(when))
+
+    def law(self, state: NodeNetState) -> LowRankLaw:
+        """Law of the next reading."""
+        read = self._read(state.last[None], state.change[None], state.seen[None])
+        law = self._laws(state.second[:, None], read, state.last[None], self.calendar.terms(np.array([state.next]), 1))
+        return law[0]
+
+    def step(self, state: NodeNetState, y: Array) -> NodeNetState:
+        """State after one reading (N,); for a missing one the last value stands, marked as not read."""
+        return self._advance(np.asarray(y, dtype=float)[None], state, None)[1]
+
+    def run(self, values: Array, state: NodeNetState, times: Array | None = None) -> tuple[LowRankLaw, NodeNetState]:
+        """Laws of all rows (T, N) and the state after the last one."""
+        law, after = self._advance(np.asarray(values, dtype=float), state, times, laws=True)
+        assert law is not None
+        return law, after
+
+    def law_sizes(self, values: Array) -> Array:
+        """Numbers (T,) that the work on a row holds: the gates of all sensors."""
+        return np.full(len(values), 3 * self.width * values.shape[1] * len(self.weights.tail))
+
+    def _advance(
+        self, values: Array, state: NodeNetState, times: Array | None, laws: bool = False
+    ) -> tuple[LowRankLaw | None, NodeNetState]:
+        if not len(values):
+            return (LowRankLaw(values, values, np.empty((*values.shape, 0))) if laws else None), state
+        T, w = len(values), self.weights
+        times = state.next + self.cadence * np.arange(T) if times is None else np.asarray(times)
+        clock = self.calendar.terms(np.append(times, times[-1] + self.cadence), T + 1)
+        filled, seen = _filled(values, state.last)
+        changes = np.diff(filled, axis=0, prepend=state.last[None])
+        read = self._read(filled, changes, seen)
+        first = _states(cells.first_gates(read, self._each(clock[:-1]), w), state.first, w.first_weight)
+        second = _states(cells.second_gates(first, self._spread, w), state.second, w.second_weight)
+        after = NodeNetState(
+            first[:, -1].copy(),
+            second[:, -1].copy(),
+            filled[-1].copy(),
+            changes[-1].copy(),
+            seen[-1].copy(),
+            int(times[-1]) + self.cadence,
+        )
+        if not laws:
+            return None, after
+        before = np.concatenate([state.second[:, None], second[:, :-1]], axis=1)
+        earlier = self._read(state.last[None], state.change[None], state.seen[None])
+        read = np.concatenate([earlier, read[:, :-1]], axis=1)
+        last = np.concatenate([state.last[None], filled[:-1]])
+        return self._laws(before, read, last, clock[:-1]), after
+
+    def _read(self, filled: Array, changes: Array, seen: Array) -> Array:
+        """What sensors give (M, T, N, READ), the same for all members."""
+        read = cells.readings(filled[None], changes[None], seen[None], self._spread)
+        return np.broadcast_to(read, (len(self.weights.tail), *read.shape[1:]))
+
+    def _each(self, clock: Array) -> Array:
+        return np.broadcast_to(clock, (len(self.weights.tail), *clock.shape))
+
+    def _laws(self, second: Array, read: Array, last: Array, clock: Array) -> LowRankLaw:
+        """Moment-matched pool of the members' laws, given states (M, T, N, h) and the last readings (T, N)."""
+        correction, scale, factor = cells.heads(second, read, self._each(clock), self.weights)
+        tail = self.degrees_of_freedom
+        share = np.sqrt(tail / (tail - 2.0) / len(tail))[:, None, None]  # a variance is v / (v - 2) scales squared
+        center = correction.mean(axis=0)
+        factors = (share * scale)[..., None] * factor  # (M, T, N, r)
+        spread = (correction - center)[..., None] / np.sqrt(len(tail))
+        columns = [*factors, *(spread if len(tail) > 1 else ())]
+        return LowRankLaw(last + center, ((share * scale) ** 2).sum(axis=0), np.concatenate(columns, axis=-1))
+
+
+def _shift_of(panel: Panel) -> Array | None:
+    """The panel's graph, or one of the strongest correlations; None for a single sensor."""
+    if panel.n_sensors < 2:
+        return None
+    return normalized_shift(correlation_knn(panel.values) if panel.adjacency is None else panel.adjacency)
+
+
+def _filled(values: Array, last: Array) -> tuple[Array, Array]:
+    """Rows with the last reading of every sensor in its gaps, and 1 where there was a reading."""
+    missing = np.isnan(values)
+    if not missing.any():
+        return values, np.ones(values.shape)
+    rows = np.concatenate([last[None], values])
+    place = np.where(np.concatenate([np.zeros((1, len(last)), dtype=bool), missing]), 0, np.arange(len(rows))[:, None])
+    return np.take_along_axis(rows, np.maximum.accumulate(place, axis=0), axis=0)[1:], (~missing).astype(float)
+
+
+def _states(gates: Array, h: Array, recurrent: Array) -> Array:
+    """States (M, T, N, h) of gate inputs (M, T, N, 3h) from a state (M, N, h)."""
+    out = np.empty((*gates.shape[:-1], h.shape[-1]))
+    for t in range(gates.shape[1]):
+        h = pooled_step(gates[:, t], h, recurrent)
+        out[:, t] = h
+    return out

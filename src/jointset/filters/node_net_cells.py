@@ -1,0 +1,100 @@
+"""The network behind the learned members of the default method, written once for NumPy and PyTorch.
+
+Every sensor has two gated recurrent states, one above the other, with weights shared by all sensors. The first reads
+the sensor's last value and change, those of its neighbours on the graph, and the clock; the second reads the first, its
+own and its neighbours'. The head sees the second state, its mean over the network and the time of the reading to come.
+A member with identity has a short vector of its own for every sensor beside all that.
+
+Data are (S, Q, N, k): a leading axis of members (or seeds), steps (times windows), sensors. Weights are (S, k, m).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jointset.filters.cells import gelu
+from jointset.lowrank import namespace
+from jointset.storage import storable
+
+READ = 5  # numbers a sensor gives: value, change, both at its neighbours, whether it was read
+IDENTITY = 8  # length of a sensor's own vector
+FLOOR = 1e-3  # smallest scale
+STEEPEST = 6.0  # largest log of a scale: beyond it lies overflow, not weather
+MIN_TAIL = 2.1  # degrees of freedom stay above: the law has a variance
+
+
+@storable
+class NodeNetWeights(NamedTuple):
+    """One member, or several with a leading axis."""
+
+    read_weight: Any  # (READ, 3h), gates in the order reset, update, candidate
+    read_clock: Any  # (C, 3h)
+    read_identity: Any  # (IDENTITY, 3h)
+    read_bias: Any  # (1, 3h)
+    first_weight: Any  # (h, 3h), recurrent
+    mix_weight: Any  # (2h, 3h): the first state, own and neighbours'
+    mix_bias: Any  # (1, 3h)
+    second_weight: Any  # (h, 3h), recurrent
+    head_weight: Any  # (2h, h): the second state, own and of the network
+    head_read: Any  # (READ, h)
+    head_clock: Any  # (C, h)
+    head_identity: Any  # (IDENTITY, h)
+    head_bias: Any  # (1, h)
+    out_weight: Any  # (h, 2 + r): correction of the mean, log scale, factors
+    out_bias: Any  # (1, 2 + r)
+    identity: Any  # (N, IDENTITY)
+    tail: Any  # (1, 1), log of the degrees of freedom above MIN_TAIL
+
+
+def times(x: Any, weight: Any) -> Any:
+    """Product (S, Q, N, m) of data (S, Q, N, k) with weights (S, k, m)."""
+    S, Q, N, k = x.shape
+    rows = x.reshape(S, Q * N, k)
+    if namespace(x) is np:
+        return (rows @ weight).reshape(S, Q, N, -1)
+    from jointset.filters.products import product
+
+    return product(rows, weight).reshape(S, Q, N, -1)
+
+
+def readings(values: Any, changes: Any, seen: Any, spread: Callable[[Any], Any]) -> Any:
+    """What the sensors give (S, Q, N, READ), from values, changes and 1 or 0 for read or not (S, Q, N)."""
+    xp = namespace(values)
+    both = xp.stack([values, changes], -1)
+    return xp.concatenate([both, spread(both), seen[..., None]], -1)
+
+
+def first_gates(read: Any, clock: Any, w: NodeNetWeights) -> Any:
+    """Gate inputs (S, Q, N, 3h) of the first state, of readings and the clock (S, Q, C) at them."""
+    own = w.identity @ w.read_identity + w.read_bias  # (S, N, 3h)
+    return times(read, w.read_weight) + own[:, None] + (clock @ w.read_clock)[:, :, None]
+
+
+def second_gates(first: Any, spread: Callable[[Any], Any], w: NodeNetWeights) -> Any:
+    """Gate inputs of the second state, of first states (S, Q, N, h)."""
+    h = first.shape[-1]
+    mixed = times(first, w.mix_weight[..., :h, :]) + times(spread(first), w.mix_weight[..., h:, :])
+    return mixed + w.mix_bias[:, None]
+
+
+def heads(second: Any, read: Any, clock: Any, w: NodeNetWeights) -> tuple[Any, Any, Any]:
+    """Correction of the mean and scale (S, Q, N), factors (S, Q, N, r) in units of the scale.
+
+    `clock` (S, Q, C) is that of the reading to come.
+    """
+    xp, h = namespace(second), second.shape[-1]
+    network = second.mean(2) @ w.head_weight[..., h:, :] + clock @ w.head_clock + w.head_bias  # (S, Q, h)
+    own = times(second, w.head_weight[..., :h, :]) + times(read, w.head_read)
+    out = times(gelu(own + network[:, :, None] + (w.identity @ w.head_identity)[:, None]), w.out_weight)
+    out = out + w.out_bias[:, None]
+    steep = 3.0 * out[..., 1] - 1.0
+    steep = np.minimum(steep, STEEPEST) if xp is np else steep.clamp(max=STEEPEST)
+    return out[..., 0], xp.exp(steep) + FLOOR, out[..., 2:]
+
+
+def degrees(w: NodeNetWeights) -> Any:
+    """Degrees of freedom of the law (S,)."""
+    return MIN_TAIL + namespace(w.tail).exp(w.tail[..., 0, 0])

@@ -1,0 +1,105 @@
+"""The default: what it is made of, that its choices see held-out rows only, and what it does without clock or rows."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from jointset import Panel, generate_grssf
+from jointset.filters.default import DefaultFilter
+from jointset.filters.held_out import held_out
+from jointset.filters.pool import PooledFilter
+from jointset.filters.scaled import ScaledFilter
+from jointset.filters.var import VARFilter
+from jointset.filters.whitened import WhitenedFilter
+from jointset.methods import predictor_for
+
+
+@pytest.fixture(scope="module")
+def network():
+    return generate_grssf("B", n=8, seed=0, length=1200).panel
+
+
+@pytest.fixture(scope="module")
+def fitted(network):
+    return DefaultFilter(steps=15).fit(network[:900])
+
+
+def test_it_is_a_pool_of_members_of_both_kinds_and_the_instant_expert(fitted):
+    assert isinstance(fitted, ScaledFilter)
+    pool = fitted.inner.inner if isinstance(fitted.inner, WhitenedFilter) else fitted.inner
+    assert isinstance(pool, PooledFilter) and abs(pool.weights.sum() - 1) < 1e-9
+    *nets, expert = pool.members
+    assert [net.identities for net in nets] == [(False,), (True,)] and isinstance(expert, VARFilter)
+
+
+def test_members_do_not_see_the_rows_that_weigh_them(network, fitted):
+    """Other readings in the held-out rows change the weights and the expert, never the learned members."""
+    rows = network[:900]
+    early, _ = held_out(rows)
+    changed = rows.values.copy()
+    changed[len(early) :] *= 1.5
+    other = DefaultFilter(steps=15).fit(rows.with_values(changed))
+    nets = [(f.inner.inner if isinstance(f.inner, WhitenedFilter) else f.inner).members[0] for f in (fitted, other)]
+    np.testing.assert_array_equal(nets[0].weights.out_weight, nets[1].weights.out_weight)
+
+
+def test_few_rows_are_left_to_the_instant_experts(network):
+    with pytest.warns(UserWarning, match="300 rows are too few to train on"):
+        fitted = DefaultFilter().fit(network[:300])
+    assert fitted.law(fitted.start()).mean.shape == (8,)
+
+
+def test_two_sensors_without_graph_and_clock(network):
+    bare = Panel(network.values[:, :2], ["a", "b"])
+    predictor = predictor_for("default:box", training={"steps": 5}).fit(bare[:700]).calibrate(bare[700:1000])
+    run = predictor.run(bare[1000:])
+    assert 0.8 < run.joint <= 1.0 and np.ptp(run.radius) > 0  # the radius adapts
+
+
+def test_whitening_finds_correlations_that_the_law_does_not_have():
+    """Independent laws around readings with correlation 0.8: the running shape comes near to it."""
+    rng = np.random.default_rng(0)
+    noise = rng.multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]], 3000)
+    inner = _Independent()
+    white = WhitenedFilter(inner, 300.0, shrink=0.0)
+    laws, _ = white.run(noise, white.start())
+    last = laws[-1].covariance.matrix
+    assert abs(last[0, 1] / np.sqrt(last[0, 0] * last[1, 1]) - 0.8) < 0.08
+    again = white.start()
+    for y in noise[:50]:
+        law = white.law(again)
+        again = white.step(again, y)
+    np.testing.assert_allclose(law.covariance.matrix, laws[49].covariance.matrix, rtol=1e-10)
+
+
+def test_whitening_with_gaps_moves_little_and_stays_whole():
+    rng = np.random.default_rng(1)
+    noise = rng.multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]], 6000)
+    noise[rng.random(noise.shape) < 0.3] = np.nan
+    noise[5] = np.nan
+    white = WhitenedFilter(_Independent(), 300.0, shrink=0.0)
+    laws, _ = white.run(noise, white.start())
+    last = laws[-1].covariance.matrix
+    assert abs(last[0, 1] / np.sqrt(last[0, 0] * last[1, 1]) - 0.8) < 0.15  # gaps make it a little weaker
+    np.testing.assert_array_equal(laws[5].covariance.matrix, laws[6].covariance.matrix)
+
+
+class _Independent:
+    """Standard normal laws."""
+
+    def start(self):
+        return ()
+
+    def law(self, state):
+        from jointset.laws import LowRankLaw
+
+        return LowRankLaw(np.zeros(2), np.ones(2), np.zeros((2, 0)))
+
+    def step(self, state, y):
+        return state
+
+    def run(self, values, state):
+        from jointset.laws import LowRankLaw
+
+        return LowRankLaw(np.zeros(values.shape), np.ones(values.shape), np.zeros((*values.shape, 0))), state
