@@ -24,7 +24,7 @@ from jointset.filters.quick import quick
 from jointset.filters.scaled import GAIN, ScaledFilter
 from jointset.filters.var import VARFilter
 from jointset.filters.whitened import WhitenedFilter
-from jointset.laws import concatenate
+from jointset.law_blocks import concatenate
 from jointset.panel import Panel
 from jointset.pooling import distances, student_scores
 from jointset.residuals.correlations import FactorCorrelations
