@@ -22,15 +22,14 @@ class Calendar(NamedTuple):
     week: int = 0
 
     def terms(self, times: Array | None, rows: int) -> Array:
-        """Sine and cosine of every harmonic (rows, 2 (day + week)) at times (rows,), epoch seconds."""
+        """Sines, then cosines of all harmonics (rows, 2 (day + week)) at times (rows,), epoch seconds."""
         if not self or times is None:
             return np.empty((rows, 0))
-        angles = [
-            2.0 * np.pi * k * (np.asarray(times) % period) / period
-            for period, count in ((DAY, self.day), (WEEK, self.week))
-            for k in range(1, count + 1)
-        ]
-        return np.stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)], axis=1)
+        times = np.asarray(times)[:, None]
+        day = times % DAY * (2.0 * np.pi / DAY) * np.arange(1, self.day + 1)
+        week = times % WEEK * (2.0 * np.pi / WEEK) * np.arange(1, self.week + 1)
+        angles = np.hstack([day, week])
+        return np.hstack([np.sin(angles), np.cos(angles)])
 
     def __bool__(self) -> bool:
         """Whether there are terms."""

@@ -120,6 +120,10 @@ class VARBackbone(Backbone):
         filled = self.fill(values, history)
         return self._expected(filled[:-1], times) if len(filled) > self.lags else filled[:0]
 
+    def predict_next(self, history: Array, times: Array | None) -> Array:
+        """Mean (1, N) of the row after a complete history (lags, N), at times (1,)."""
+        return self._expected(history, times)
+
     def _means(self, filled: Array) -> Array:
         return self._expected(filled, None)
 

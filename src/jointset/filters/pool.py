@@ -149,28 +149,31 @@ class PooledFilter:
 
     def law(self, state: PooledState) -> Any:
         """Law of the next reading."""
-        return self._pooled([m.law(s) for m, s in zip(self.members, state.members, strict=True)])
+        return self._pooled([self.members[k].law(state.members[k]) for k in self._used])
 
     def step(self, state: PooledState, y: Array) -> PooledState:
-        """State after one reading (N,), NaN = missing."""
-        return PooledState(tuple(m.step(s, y) for m, s in zip(self.members, state.members, strict=True)))
+        """State after one reading (N,), NaN = missing; members without weight stay where they are."""
+        after = list(state.members)
+        for k in self._used:
+            after[k] = self.members[k].step(after[k], y)
+        return PooledState(tuple(after))
 
     def run(self, values: Array, state: PooledState, times: Array | None = None) -> tuple[Any, PooledState]:
         """Laws of all rows (T, N) and the state after the last one; `times` (T,) where a member follows the clock."""
-        laws, after = self._each(values, state, times)
-        return self._pooled(laws), after
+        laws, after = [], list(state.members)
+        for k in self._used:
+            clock = (times,) if follows_clock(self.members[k]) else ()
+            law, after[k] = self.members[k].run(values, after[k], *clock)
+            laws.append(law)
+        return self._pooled(laws), PooledState(tuple(after))
+
+    @property
+    def _used(self) -> list[int]:
+        assert self.weights is not None
+        return np.flatnonzero(self.weights).tolist()
 
     def _pooled(self, laws: list[Any]) -> Any:
+        """The one law of the members that have a weight."""
         assert self.weights is not None
-        used = np.flatnonzero(self.weights)
-        sizes = None if self.sizes is None else self.sizes[used]
-        return pooled([laws[k] for k in used], self.weights[used], sizes)
-
-    def _each(self, values: Array, state: PooledState, times: Array | None) -> tuple[list[Any], PooledState]:
-        """The laws of every member, and the state after the last row."""
-        laws, after = [], []
-        for member, before in zip(self.members, state.members, strict=True):
-            law, last = member.run(values, before, *((times,) if follows_clock(member) else ()))
-            laws.append(law)
-            after.append(last)
-        return laws, PooledState(tuple(after))
+        used = self._used
+        return pooled(laws, self.weights[used], None if self.sizes is None else self.sizes[used])

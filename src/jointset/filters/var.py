@@ -113,11 +113,28 @@ class VARFilter:
 
     def law(self, state: VARState) -> Any:
         """Law of the next reading."""
-        return self.run(np.full((1, state.history.shape[1]), np.nan), state)[0][0]
+        mean, scale = self._next(state)
+        return self.correlations.run(np.full(mean.shape, np.nan), mean, scale, state.correlations)[0][0]
 
     def step(self, state: VARState, y: Array) -> VARState:
         """State after one reading (N,), NaN = missing."""
-        return self.run(np.asarray(y, dtype=float)[None], state)[1]
+        row = np.asarray(y, dtype=float)[None]
+        mean, scale = self._next(state)
+        memory = self.scale.memories(row - mean, state.memory)[1]
+        correlations = self.correlations.after((row - mean) / scale, state.correlations)
+        history = self.backbone.fill(row, state.history)[1:]
+        return VARState(history, memory, correlations, state.next + self.cadence)
+
+    def _next(self, state: VARState) -> tuple[Array, Array]:
+        """Mean and scales (1, N) of the next row; those of the last state are kept, as `law` and `step` both ask."""
+        kept = self.__dict__.get("_kept")
+        if kept is None or kept[0] is not state:
+            times = np.array([state.next])
+            mean = self.backbone.predict_next(state.history, times)
+            kept = state, (mean, self.scale.scales(state.memory[None], mean, times))
+            object.__setattr__(self, "_kept", kept)
+        found: tuple[Array, Array] = kept[1]
+        return found
 
     def run(self, values: Array, state: VARState, times: Array | None = None) -> tuple[Any, VARState]:
         """Laws of all rows (T, N) and the state after the last one; rows without times follow at the usual interval."""

@@ -28,6 +28,7 @@ WIDEST = 4.0  # a standardised residual counts as no more, before there are weig
 STEADY = 0.01  # shrinkage of the covariance that weights come from
 SMALLEST = 0.05  # variance of a sensor by itself, of 1
 RANK = 10
+LARGEST = 20.0  # a square counts as no more
 ROWS = 2_000  # that give the factors
 
 
@@ -94,6 +95,10 @@ class MovingCorrelations:
         """The covariance after the training rows."""
         return np.asarray(self.covariance)
 
+    def after(self, z: Array, S: Array) -> Array:
+        """S after one row z (1, N)."""
+        return next(self.course(z, S, self._metric))[1]
+
     def run(self, z: Array, means: Array, scales: Array, S: Array) -> tuple[DenseLaw, Array]:
         """Laws around means (T, N) with these scales (T, N), and S after the last row of z (T, N)."""
         out = np.empty((*means.shape, means.shape[1]))
@@ -128,13 +133,20 @@ class FactorCorrelations:
         """Variance of every sensor."""
         return np.ones(len(np.asarray(self.rest)))
 
+    def after(self, z: Array, variance: Array) -> Array:
+        """Variances after one row z (1, N)."""
+        return self._moved(np.minimum(z[0] ** 2, LARGEST), variance)
+
+    def _moved(self, squares: Array, variance: Array) -> Array:
+        step = np.where(np.isnan(squares), 0.0, squares - variance)
+        return variance + (1.0 - 2.0 ** (-1.0 / self.half_life)) * step
+
     def run(self, z: Array, means: Array, scales: Array, variance: Array) -> tuple[LowRankLaw, Array]:
         """Laws around means (T, N) with these scales (T, N), and the variances after the last row of z (T, N)."""
         assert self.factor is not None and self.rest is not None
-        weight, out = 1.0 - 2.0 ** (-1.0 / self.half_life), np.empty(means.shape)
-        for t, row in enumerate(np.minimum(z**2, 20.0)):
-            out[t] = variance
-            variance = variance + weight * np.where(np.isnan(row), 0.0, row - variance)
+        out = np.empty(means.shape)
+        for t, row in enumerate(np.minimum(z**2, LARGEST)):
+            out[t], variance = variance, self._moved(row, variance)
         sd = scales * np.sqrt(out)
         return LowRankLaw(means, sd**2 * self.rest, sd[:, :, None] * self.factor), variance
 
