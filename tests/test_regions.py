@@ -133,3 +133,11 @@ def test_infinite_radius_is_everything_and_negative_is_nothing():
 def test_bad_input(build, message):
     with pytest.raises(InputError, match=message):
         build()
+
+
+def test_contributions_to_a_box_are_counted_in_standard_deviations():
+    law = DenseLaw(np.array([1.0, 0.0, 0.0]), np.diag([4.0, 0.25, 1.0]))
+    y = np.array([5.0, 1.0, np.nan])
+    np.testing.assert_allclose(MaxStudentised().contributions(law, y), [2.0, 2.0, 0.0])
+    halves = BlockMaximum((np.array([0]), np.array([1, 2])), MaxStudentised())
+    np.testing.assert_allclose(halves.contributions(law, y), [2.0, 2.0, 0.0])
