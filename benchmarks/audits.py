@@ -8,7 +8,7 @@ import time
 
 from table import show  # first: sets the number of threads
 
-from jointset.audits.catalogue import audits_named
+from jointset.audits.questions import audits_named
 from jointset.audits.collect import collect
 from jointset.audits.subject import subject_of_cell
 from jointset.experiments.rows import fitted_row

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jointset import JointPredictor, generate_grssf
-from jointset.audits.catalogue import DEFAULT
+from jointset.audits.questions import DEFAULT
 from jointset.cli import app
 from jointset.filters import GraphLGSSM
 from jointset.panel import Panel

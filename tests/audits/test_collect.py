@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from jointset import GraphLGSSM, InputError, JointPredictor, generate_grssf
-from jointset.audits.catalogue import AUDITS, DEFAULT, audits_named
 from jointset.audits.collect import audit, audit_cell
 from jointset.audits.printed import NOTES, RATES, printed
+from jointset.audits.questions import AUDITS, DEFAULT, audits_named
 from jointset.audits.verdicts import contraction, effective_size, rate
 from jointset.datasets.cells import cell
 from jointset.methods import row

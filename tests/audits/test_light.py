@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from jointset import GraphLGSSM, JointPredictor, generate_grssf
-from jointset.audits.catalogue import AUDITS, DEFAULT
 from jointset.audits.collect import audit
 from jointset.audits.light import overall
 from jointset.audits.page import write_page
+from jointset.audits.questions import AUDITS, DEFAULT
 from jointset.audits.verdicts import contraction, warmup
 from jointset.cli import app
 from jointset.promise import Promise

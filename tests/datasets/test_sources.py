@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jointset.datasets.registry import dataset
-from jointset.datasets.sources import dcrnn, facts, informer, jena, lstnet, pickles, seattle, tables, uci, windows
+from jointset.datasets.sources import dcrnn, facts, hugging_face, informer, jena, lstnet, pickles, seattle, tables, uci
 from jointset.datasets.sources.entry import DataWarning, pick
 from jointset.errors import InputError
 from jointset.panel import Panel
@@ -266,7 +266,7 @@ def test_windows_keep_a_gap_and_may_have_real_times(tmp_path, speeds, window_fil
     values, sensors, stamps = speeds
     stamps = stamps + np.where(np.arange(40) < 20, 0, 3600)
     paths = write_windows(tmp_path, values, stamps, as_time)
-    found, seconds = windows.read_series(list(paths.values()), sensors)
+    found, seconds = hugging_face.read_series(list(paths.values()), sensors)
     assert np.array_equal(found, values)
     assert seconds.tolist() == stamps.tolist()
 
@@ -275,12 +275,12 @@ def test_other_parquet_files_are_refused(tmp_path, speeds, window_files):
     sensors = speeds[1]
     pq.write_table(pa.table({"time": [1], "a": [2.0]}), tmp_path / "wide.parquet")
     with pytest.raises(InputError, match=r"wide.parquet: no column 'node_id': expected forecasting windows"):
-        windows.read_series([tmp_path / "wide.parquet"], sensors)
+        hugging_face.read_series([tmp_path / "wide.parquet"], sensors)
     cut = written(tmp_path / "cut.parquet", (tmp_path / "train.parquet").read_bytes()[:200])
     with pytest.raises(InputError, match=r"cut.parquet: "):
-        windows.read_series([cut], sensors)
+        hugging_face.read_series([cut], sensors)
     with pytest.raises(InputError, match="node_id runs from 0 to 2, the graph has sensors 0 to 1"):
-        windows.read_series([tmp_path / "train.parquet"], sensors[:2])
+        hugging_face.read_series([tmp_path / "train.parquet"], sensors[:2])
 
 
 # --- UCI ---------------------------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jointset.audits.catalogue import AUDITS, audits_named
 from jointset.audits.light import light_of
 from jointset.audits.printed import compared
+from jointset.audits.questions import AUDITS, audits_named
 from jointset.audits.subject import Skip, Subject, subject_of_cell, subject_of_model
 from jointset.errors import InputError
 from jointset.panel import Panel

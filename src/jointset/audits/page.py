@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from jointset.audits.catalogue import AUDITS
 from jointset.audits.light import OPENING, RULES, light_of, overall
+from jointset.audits.questions import AUDITS
 from jointset.clock_coverage import WEEKDAYS
 from jointset.pages.shell import render_page, svg, write_text
 

@@ -47,7 +47,7 @@ def audit_command(
     Either MODEL and PANEL, later readings of its sensors, or --cells with --filters and --out. Every audit ends in one
     plain sentence. What lies in the results folder is not done again.
     """
-    from jointset.audits.catalogue import audits_named
+    from jointset.audits.questions import audits_named
 
     names = audits_named(None if audits is None else [part.strip() for part in audits.split(",") if part.strip()])
     if cells is None:
@@ -207,8 +207,8 @@ def _one_cell(
     training: dict[str, Any],
     started: Callable[..., None],
 ) -> dict[str, Any]:
-    from jointset.audits.catalogue import AUDITS
     from jointset.audits.collect import audit_cell
+    from jointset.audits.questions import AUDITS
     from jointset.audits.stored import about
 
     def told(what: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jointset.datasets.sources import dcrnn, facts, windows
+from jointset.datasets.sources import dcrnn, facts, hugging_face
 from jointset.datasets.sources.entry import Dataset, Home, Remote
 
 DRIVE = "https://drive.usercontent.google.com/download?export=download&confirm=t&id="
@@ -29,7 +29,7 @@ def _windows(name: str) -> Home:
     graph = ["adj_mx.npy", "adj_mx_mapping.json", "sensor_locations.csv", "distances.csv"]
     files = [*tables, *(f"sensor_graph/{file}" for file in graph)]
     remotes = tuple(Remote(f"{base}/resolve/main/{file}", file.rpartition("/")[2]) for file in files)
-    return Home("Hugging Face windows in Parquet", base, remotes, windows.parse)
+    return Home("Hugging Face windows in Parquet", base, remotes, hugging_face.parse)
 
 
 METR_LA = Dataset(
