@@ -12,7 +12,8 @@ from jointset.methods import predictor_for
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor
 from jointset.streaming import Stream
-from jointset.live_rows import Options, readings
+from jointset.live_cells import Options
+from jointset.live_rows import readings
 
 LIMIT = 1.5  # a JSON row against a CSV row, all told
 ROUNDS = 7  # the best counts

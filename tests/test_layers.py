@@ -9,9 +9,10 @@ import pytest
 SRC = Path(__file__).parents[1] / "src"
 LAYERS = {  # lowest first: a module belongs where the longest of its prefixes stands
     "inputs": """table_line contracts abilities errors atomic files parts storage folders times fleet layout graph
-        graph_files adjacency communities panel_checks panel reading labels outliers row_clock sensor_health
-        live_rows""",
-    "laws": "lowrank covariance covariance_modes recursion law_rows laws law_blocks pooling bures ties partial volumes",
+        graph_files adjacency communities panel_checks panel reading_tables reading labels outliers row_clock
+        sensor_health live_cells live_rows""",
+    "laws": """lowrank triangles covariance covariance_modes recursion law_rows laws law_blocks pooling bures ties
+        partial volumes""",
     "means and filters": "backbones residuals filters",
     "scores, regions, calibration": "regions regions_composite scores calibration own_bands",
     "predictor": """integrated_time trust reuse clock_coverage runs limits promise soundness saving passes

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.covariance import bures_wasserstein
 from jointset.errors import require
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
 from jointset.lowrank import transpose
+from jointset.triangles import bures_wasserstein
 
 CHUNK = 200_000  # numbers of a block of N x N matrices worked on together: they fit in the processor's cache
 MOST = 25  # iterations before the singular values take over

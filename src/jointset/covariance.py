@@ -1,4 +1,4 @@
-"""Covariances of a law with their factorisations computed once, and the distance between Gaussian laws.
+"""Covariances of a law with their factorisations computed once.
 
 A reading with gaps is held against the marginal law of the sensors that were read. With few sensors missing it comes
 from what is known of the whole (`Bordered`, O(N^2) for each missing one), else from the block that was read (`Cut`).
@@ -13,66 +13,10 @@ import numpy as np
 
 from jointset import lowrank
 from jointset.contracts import Array
-from jointset.errors import InputError, require
+from jointset.errors import require
+from jointset.triangles import cholesky, cholesky_in_place, mirrored, solve_lower
 
 FEW = 0.2  # share of the sensors up to which missing ones are taken from the whole instead of factorising the rest
-
-
-def bures_wasserstein(mean_a: Array, root_a: Array, mean_b: Array, root_b: Array) -> float:
-    """Distance of N(mean_a, A A') and N(mean_b, B B') from any square roots A, B (N, k).
-
-    The covariance part tr(S + T - 2 (T^1/2 S T^1/2)^1/2) equals min_O |A - B O|_F^2 over orthogonal O (orthogonal
-    Procrustes). Evaluating that norm, instead of the trace, keeps small distances exact: no cancellation.
-    """
-    U, _, Vt = np.linalg.svd(root_b.T @ root_a)
-    gap = root_a - root_b @ (U @ Vt)
-    return float(np.sqrt(np.sum((mean_a - mean_b) ** 2) + np.sum(gap**2)))
-
-
-def solve_lower(root: Array, right: Array) -> Array:
-    """L^-1 B of a lower triangle L (n, n) and B (n,) or (n, m)."""
-    if not right.size:
-        return right
-    from scipy.linalg.lapack import dtrtrs  # here, so that importing jointset stays fast
-
-    return dtrtrs(root.T, right, lower=0, trans=1)[0].reshape(right.shape)
-
-
-def add_to_diagonal(matrix: Array, number: float) -> None:
-    """Add a number to the diagonal of a matrix (n, n), in its place."""
-    np.einsum("ii->i", matrix)[:] += number
-
-
-NOT_DEFINITE = "the covariance is not positive definite: remove duplicate or constant sensors, or add a ridge"
-
-
-def cholesky(matrix: Array) -> Array:
-    """Lower Cholesky factor (..., N, N), refused where there is none."""
-    try:
-        return np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        raise InputError(NOT_DEFINITE) from None
-
-
-def cholesky_in_place(matrix: Array) -> Array:
-    """The same of one matrix (N, N), which it overwrites: a large one need not be fetched from memory again."""
-    if not len(matrix):
-        return matrix
-    from scipy.linalg.lapack import dpotrf  # here, so that importing jointset stays fast
-
-    upper, failed = dpotrf(matrix.T, lower=0, clean=1, overwrite_a=1)  # rows here are columns there
-    require(failed == 0, NOT_DEFINITE)
-    return upper.T
-
-
-def mirrored(upper: Array) -> Array:
-    """A matrix (n, n) with its lower triangle overwritten by the upper one."""
-    for start in range(0, len(upper), 128):
-        rows = slice(start, start + 128)
-        corner = np.triu(upper[rows, rows])
-        upper[rows, rows] = corner + np.triu(corner, 1).T
-        upper[start + 128 :, rows] = upper[rows, start + 128 :].T
-    return upper
 
 
 class Covariance:
@@ -225,43 +169,6 @@ class Covariance:
     def from_coordinates(self, x: Array) -> Array:
         """Back to the sensors."""
         return x
-
-
-class Raised(Covariance):
-    """A matrix (N, N) that somebody else keeps, plus a number on its diagonal; copied only where the sum is needed."""
-
-    lasting = False
-
-    def __init__(self, below: Array, number: float) -> None:
-        self.below, self.number, self.shape = below, number, below.shape
-
-    @cached_property
-    def matrix(self) -> Array:  # type: ignore[override]
-        """The matrix, formed."""
-        sum_ = self.below.copy()
-        add_to_diagonal(sum_, self.number)
-        return sum_
-
-    @cached_property
-    def variance(self) -> Array:
-        """Diagonal."""
-        return self.below.diagonal() + self.number
-
-    def select(self, places: Array) -> Covariance:
-        """Covariance of the sensors at these places."""
-        block = self.below.take(places, axis=0).take(places, axis=1)
-        add_to_diagonal(block, self.number)
-        return Covariance(block)
-
-    def rows(self, places: Array) -> Array:
-        """Rows (k, N) of the matrix at these places."""
-        rows = self.below.take(places, axis=0)
-        rows[np.arange(len(places)), places] += self.number
-        return rows
-
-    def bare(self) -> Covariance:
-        """The same without what can be computed again."""
-        return Raised(self.below, self.number)
 
 
 class Cut:

@@ -1,4 +1,4 @@
-"""Covariances that are diagonal in a fixed basis but for a low rank, and covariances of steps that share some."""
+"""Covariances in special form: diagonal in a fixed basis but for a low rank, raised by a number, shared by steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from jointset import lowrank
 from jointset.contracts import Array
-from jointset.covariance import FEW, Bordered, Covariance, Cut, Marginal, cholesky, solve_lower
+from jointset.covariance import FEW, Bordered, Covariance, Cut, Marginal
+from jointset.triangles import add_to_diagonal, cholesky, solve_lower
 
 
 class ModeCovariance(Covariance):
@@ -213,3 +214,40 @@ class StepCovariances(Covariance):
     def __getitem__(self, index: Any) -> Covariance:
         chosen = np.arange(len(self.each))[index]
         return self.each[int(chosen)] if chosen.ndim == 0 else StepCovariances([self.each[t] for t in chosen.tolist()])
+
+
+class Raised(Covariance):
+    """A matrix (N, N) that somebody else keeps, plus a number on its diagonal; copied only where the sum is needed."""
+
+    lasting = False
+
+    def __init__(self, below: Array, number: float) -> None:
+        self.below, self.number, self.shape = below, number, below.shape
+
+    @cached_property
+    def matrix(self) -> Array:  # type: ignore[override]
+        """The matrix, formed."""
+        sum_ = self.below.copy()
+        add_to_diagonal(sum_, self.number)
+        return sum_
+
+    @cached_property
+    def variance(self) -> Array:
+        """Diagonal."""
+        return self.below.diagonal() + self.number
+
+    def select(self, places: Array) -> Covariance:
+        """Covariance of the sensors at these places."""
+        block = self.below.take(places, axis=0).take(places, axis=1)
+        add_to_diagonal(block, self.number)
+        return Covariance(block)
+
+    def rows(self, places: Array) -> Array:
+        """Rows (k, N) of the matrix at these places."""
+        rows = self.below.take(places, axis=0)
+        rows[np.arange(len(places)), places] += self.number
+        return rows
+
+    def bare(self) -> Covariance:
+        """The same without what can be computed again."""
+        return Raised(self.below, self.number)

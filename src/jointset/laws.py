@@ -16,7 +16,7 @@ import numpy as np
 
 from jointset import lowrank
 from jointset.contracts import Array
-from jointset.covariance import Covariance, bures_wasserstein
+from jointset.covariance import Covariance
 from jointset.covariance_modes import StepCovariances
 from jointset.errors import require
 from jointset.law_rows import (
@@ -28,6 +28,7 @@ from jointset.law_rows import (
     row_by_row,
     sensor_indices,
 )
+from jointset.triangles import bures_wasserstein
 
 LOG_2PI = float(np.log(2 * np.pi))
 SMALL = 64  # sensors up to which rows with gaps are worked on in batches of matrices

@@ -12,49 +12,21 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.errors import InputError, require, require_known, some
+from jointset.errors import InputError, require, some
 from jointset.files import NUMBER, decimal_point, delimiter_of
-from jointset.fleet import AS_IT_IS, Fleet, Notice, ignored_as_in_fit, match_columns, unknown_sensor
-from jointset.layout import SENSOR_NAMES, TIME_NAMES, plain
-from jointset.reading import MISSING
+from jointset.fleet import Notice, ignored_as_in_fit, match_columns, unknown_sensor
+from jointset.layout import SENSOR_NAMES, plain
+from jointset.live_cells import Found, Options, Reading, cell_number, is_long, is_time, places_of, time_place
 from jointset.times import begins_with_day, live_seconds
 
-FORMATS = ("auto", "csv", "json")
-LAYOUTS = ("auto", "wide", "long")
 BAD = (ValueError, ArithmeticError)  # InputError is a ValueError; nothing a row holds may end a stream
-
-
-class Reading(NamedTuple):
-    """One row: readings (N,) in the order of the model, NaN = missing, and its time as it was written."""
-
-    values: Array
-    time: str | int | float | None
-
-
-Found = tuple[int, Reading | Exception]  # the (last) row of a reading, from 1, and the reading or what is wrong with it
-
-
-class Options(NamedTuple):
-    """How lines are to be read."""
-
-    format: str = "auto"
-    layout: str = "auto"
-    time_column: str | None = None
-    fleet: Fleet = AS_IT_IS
-    day_first: bool = False
-
-    def checked(self) -> Options:
-        """The options themselves, refused where a word is unknown."""
-        require(self.format in FORMATS, f"unknown format {self.format!r}: choose one of {', '.join(FORMATS)}")
-        require(self.layout in LAYOUTS, f"unknown layout {self.layout!r}: choose one of {', '.join(LAYOUTS)}")
-        return self
 
 
 def readings(lines: Iterable[str], sensors: tuple[str, ...], options: Options, notice: Notice) -> Iterator[Found]:
@@ -68,7 +40,7 @@ def readings(lines: Iterable[str], sensors: tuple[str, ...], options: Options, n
         yield from _one_a_line(JsonRows(sensors, options, notice), chain([first], filled))
         return
     table = Table(first)
-    if _is_long(table.names, sensors, options):
+    if is_long(table.names, sensors, options):
         yield from LongRows(table, sensors, options, notice).read(filled)
     else:
         yield from _one_a_line(CsvRows(table, sensors, options, notice), filled)
@@ -110,7 +82,7 @@ class CsvRows:
 
     def __init__(self, table: Table, sensors: tuple[str, ...], options: Options, notice: Notice) -> None:
         self.table, self.sensors = table, sensors
-        self.time = _time_place(table.names, sensors, options.time_column)
+        self.time = time_place(table.names, sensors, options.time_column)
         rest = [i for i in range(len(table.names)) if i != self.time]
         names = [table.names[i] for i in rest]
         data = all(NUMBER.fullmatch(name) for name in names) and not all(name in sensors for name in names)
@@ -124,7 +96,7 @@ class CsvRows:
         cells = self.table.cells(line)
         values = [math.nan] * len(self.sensors)
         for column, place in self.columns:
-            values[place] = _cell_number(cells[column].strip(), self.sensors[place])
+            values[place] = cell_number(cells[column].strip(), self.sensors[place])
         return Reading(np.array(values), None if self.time is None else cells[self.time].strip())
 
 
@@ -139,7 +111,7 @@ class LongRows:
     def __init__(self, table: Table, sensors: tuple[str, ...], options: Options, notice: Notice) -> None:
         self.table, self.sensors, self.fleet, self.notice = table, sensors, options.fleet, notice
         self.day_first = options.day_first
-        time = _time_place(table.names, sensors, options.time_column)
+        time = time_place(table.names, sensors, options.time_column)
         rest = [i for i in range(len(table.names)) if i != time]
         require(
             time is not None and len(rest) == 2,
@@ -149,7 +121,7 @@ class LongRows:
         self.time = time
         self.sensor = next((i for i in rest if plain(table.names[i]) in SENSOR_NAMES), rest[0])
         self.value = next(i for i in rest if i != self.sensor)
-        self.place = _places(sensors, options.fleet)
+        self.place = places_of(sensors, options.fleet)
         self.known: tuple[str, int | None] = ("", None)  # a time as written, and in seconds
         self.expected = len({place for place in self.place.values() if place is not None})
         require(self.expected > 0, f"all {len(sensors)} sensors are left out: keep at least one")
@@ -199,7 +171,7 @@ class LongRows:
             self._meet(name)
             return stamp, seconds, None, math.nan
         place = self.place[name]
-        return stamp, seconds, place, math.nan if place is None else _cell_number(cells[self.value], name)
+        return stamp, seconds, place, math.nan if place is None else cell_number(cells[self.value], name)
 
     def _meet(self, name: str) -> None:
         """Refuse a name that the model does not know, or say once that it is ignored."""
@@ -218,45 +190,6 @@ class LongRows:
         return "" if place is None else repr(self.sensors[place])
 
 
-def _is_long(names: Sequence[str], sensors: Sequence[str], options: Options) -> bool:
-    """Whether a header is that of a long stream: as asked for, else by its three columns, none of them a sensor."""
-    if options.layout != "auto":
-        return options.layout == "long"
-    if len(names) != 3 or any(options.fleet.called(name) in sensors for name in names):
-        return False
-    time = [name for name in names if name == options.time_column or _is_time(name)]
-    return len(time) == 1 and sum(plain(name) in SENSOR_NAMES for name in names) == 1
-
-
-def _cell_number(cell: str, name: str) -> float:
-    if cell in MISSING:
-        return math.nan
-    if NUMBER.fullmatch(cell) is None or math.isinf(number := float(cell)):
-        raise InputError(f"sensor {name!r}: {cell[:40]!r} is no finite number: send one, or nothing")
-    return number
-
-
-def _time_place(names: list[str], sensors: tuple[str, ...], asked: str | None) -> int | None:
-    """Column of the time: the one asked for, else the one named like time that is no sensor."""
-    if asked is not None:
-        require_known(asked, names, f"no column {asked!r} for time in the header")
-        return names.index(asked)
-    found = [i for i, name in enumerate(names) if _is_time(name) and name not in sensors]
-    require(len(found) < 2, f"more than one time column ({some([names[i] for i in found])}): name one, --time-column")
-    return found[0] if found else None
-
-
-def _is_time(name: str) -> bool:
-    return plain(name) in TIME_NAMES
-
-
-def _places(sensors: Sequence[str], fleet: Fleet) -> dict[str, int | None]:
-    """Place in the model by the names that rows may use; None for those that are left out."""
-    place = {name: i for i, name in enumerate(sensors)}
-    called = {name: fleet.called(name) for name in (*sensors, *fleet.rename, *fleet.drop)}
-    return {name: None if new is None else place[new] for name, new in called.items() if new is None or new in place}
-
-
 # ---------------------------------------------------------------------- JSON
 
 
@@ -265,7 +198,7 @@ class JsonRows:
 
     def __init__(self, sensors: tuple[str, ...], options: Options, notice: Notice) -> None:
         self.sensors, self.time_column, self.fleet, self.notice = sensors, options.time_column, options.fleet, notice
-        self.place = _places(sensors, options.fleet)
+        self.place = places_of(sensors, options.fleet)
         self.own = frozenset(sensors)
         self.ignored: set[bool] = set()  # whether it was told of strange names: those left out in `fit`, and others
 
@@ -279,7 +212,7 @@ class JsonRows:
             raise InputError(f"the row is not JSON ({error}): send one object or list a line") from None
         time = None
         if isinstance(row, dict):
-            stamps = [name for name in row if name == self.time_column or (_is_time(name) and name not in self.place)]
+            stamps = [name for name in row if name == self.time_column or (is_time(name) and name not in self.place)]
             time = _time(row.pop(stamps[0])) if stamps else None
             row = self._values(row)
         if isinstance(row, list):

@@ -17,7 +17,8 @@ from jointset.contracts import Array
 from jointset.errors import InputError, require, some
 from jointset.fleet import AS_IT_IS, LISTED, Fleet
 from jointset.limits import UNLIMITED, Limits
-from jointset.live_rows import BAD, Options, Reading, readings
+from jointset.live_cells import Options, Reading
+from jointset.live_rows import BAD, readings
 from jointset.outliers import require_sane, too_large
 from jointset.predictor import JointPredictor
 from jointset.row_clock import Event, RowClock, span

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.covariance import Covariance, Cut, Raised
-from jointset.covariance_modes import ModeCovariance, StepCovariances
+from jointset.covariance import Covariance, Cut
+from jointset.covariance_modes import ModeCovariance, Raised, StepCovariances
 from jointset.errors import InputError, require
 from jointset.filters.kalman_gaps import block_step, posterior_excess, shortened, transition_form
 from jointset.filters.kalman_tuning import TrainingRows, noise_level, training_rows
