@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from pyarrow import parquet
+from scipy import stats
 
-from jointset.bench.measures import measures, trace, winkler, worst_window
+from jointset.bench.measures import coin, measures, steadiness, trace, winkler, worst_window
 from jointset.bench.plan import Settings, Task
 from jointset.bench.results import (
     COLUMNS,
+    STEADY,
     read_results,
     read_runs,
     read_trace,
@@ -123,7 +125,7 @@ def test_a_folder_without_results_is_empty_and_a_missing_or_broken_one_refused(t
 
 def test_files_from_before_there_was_the_mean_volume_are_read_without_it(tmp_path):
     write_rows(tmp_path, "a", [row(0, joint=0.9, log_volume=0.5, log_mean_volume=0.6)])
-    old = parquet.read_table(tmp_path / "a.parquet").drop_columns("log_mean_volume")
+    old = parquet.read_table(tmp_path / "a.parquet").drop_columns(["log_mean_volume", *STEADY])
     parquet.write_table(old, tmp_path / "a.parquet")
     write_rows(tmp_path, "b", [row(1, joint=0.9, log_volume=0.5, log_mean_volume=0.6)])
     table = read_results(tmp_path)
@@ -161,6 +163,30 @@ def test_traces_come_back_by_method(tmp_path):
     assert found["ewma"]["score"].dtype == np.float32
     assert found["ewma"]["sensors"].tolist() == ["a", "b", "c", "d"]
     assert read_trace(tmp_path, "other") == {}
+
+
+def test_steadiness_agrees_with_its_definition():
+    inside = np.random.default_rng(3).random(700) < 0.85
+    found, alpha = steadiness(inside, 0.1), 0.1
+    for window in (30, 100, 500):
+        gaps = [abs(inside[i : i + window].mean() - 0.9) for i in range(len(inside) - window + 1)]
+        assert found[f"gap_{window}"] == pytest.approx(np.mean(gaps))
+        assert found[f"gap_{window}_p90"] == pytest.approx(np.quantile(gaps, 0.9))
+    off = [abs(inside[i : i + 30].sum() - 27) > 3 for i in range(671)]
+    assert found["off_30"] == pytest.approx(np.mean(off))
+    runs = "".join("1" if one else "0" for one in inside).split("1")
+    assert found["longest_misses"] == max(map(len, runs))
+    assert steadiness(np.ones(20, dtype=bool), alpha)["longest_misses"] == 0
+    assert np.isnan(steadiness(np.empty(0, dtype=bool), alpha)["gap_30"])
+
+
+def test_an_ideal_coin_has_the_figures_of_the_binomial_law():
+    ideal = coin(3427, 0.1)
+    assert ideal["worst_window"] == pytest.approx(0.87, abs=0.005)
+    counts = np.arange(31)
+    law = stats.binom(30, 0.9).pmf(counts)
+    assert ideal["gap_30"] == pytest.approx(law @ np.abs(counts / 30 - 0.9), rel=0.02)
+    assert ideal["off_30"] == pytest.approx(law[np.abs(counts - 27) > 3].sum(), rel=0.1)
 
 
 def test_measures_agree_with_their_definitions():

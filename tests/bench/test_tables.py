@@ -10,7 +10,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from jointset.bench.results import COLUMNS, WHOLE, WORDS, write_rows
+from jointset.bench.results import COLUMNS, STEADY, WHOLE, WORDS, write_rows
 from jointset.bench.tables import NAMES, render, tables, tables_named, write_tables
 from jointset.bench.tables.measured import absence
 from jointset.bench.tables.model import Column, Number, Table
@@ -417,6 +417,16 @@ def test_wide_tables_are_cut_between_groups_and_repeat_their_labels(folder):
     text = render(table_of(folder, "scale-text", paper=True), "text")
     assert max(map(len, text.splitlines())) <= 160
     assert text.count("method  ") == 4
+
+
+def test_windows_have_the_coin_of_their_cell_beside(tmp_path):
+    steady = dict.fromkeys(STEADY, 0.05)
+    write_rows(tmp_path, "a", [row(method="ewma", seed=s, joint=0.9, n_test=900, **steady) for s in (0, 1)])
+    write_rows(tmp_path, "b", [row(method="static", seed=0, joint=0.9, n_test=900)])  # of an older version
+    table = table_of(tmp_path, "windows")
+    assert [line[3] for line in table.rows] == ["ewma", "independent coin, 900 steps"]
+    assert table.rows[0][6].value == 0.05
+    assert 0.03 < table.rows[1][6].value < 0.06
 
 
 # ---------------------------------------------------------------------- command

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from jointset.bench.results import STEADY
 from jointset.contracts import Array
 from jointset.predictor import Run
 
 WINDOW = 500  # steps of the window whose coverage is the worst one
+WINDOWS = (30, 100, 500)  # steps of the rolling windows
+OFF = 0.10  # coverage of a short window is off by more than this
+COINS = 200  # draws of an ideal method
 
 
 def measures(run: Run, alpha: float) -> dict[str, Any]:
     """Coverage, sizes and scores of a run, as in the columns of a row."""
     summary = run.summary()
     steps = summary.pop("steps")
+    inside = run.inside[~np.isnan(run.score)]
     return summary | {
         "n": len(run.sensors),
         "n_test": steps,
         "winkler": winkler(run, alpha),
-        "worst_window": worst_window(run.inside[~np.isnan(run.score)]),
+        "worst_window": worst_window(inside),
+        **steadiness(inside, alpha),
     }
 
 
@@ -36,11 +43,51 @@ def worst_window(inside: Array, window: int = WINDOW) -> float:
     >>> worst_window(np.array([True, True, False, False, True]), window=2)
     0.0
     """
-    if not len(inside):
-        return float("nan")
+    return float(rolling(inside, window).min()) if len(inside) else float("nan")
+
+
+def rolling(inside: Array, window: int) -> Array:
+    """Share of `inside` over every `window` consecutive steps; over all steps where there are fewer."""
     window = min(window, len(inside))
     sums = np.cumsum(np.concatenate([[0], inside.astype(int)]))
-    return float((sums[window:] - sums[:-window]).min() / window)
+    return (sums[window:] - sums[:-window]) / window
+
+
+def steadiness(inside: Array, alpha: float) -> dict[str, float]:
+    """How coverage holds over time.
+
+    gap_W, gap_W_p90: mean and 90 % quantile of |coverage of W consecutive steps - (1 - alpha)| · off_30: share of 30
+    consecutive steps whose coverage is off by more than 0.10 · longest_misses: the longest run of misses.
+
+    >>> found = steadiness(np.array([True] * 50 + [False] * 10), 0.1)
+    >>> found["longest_misses"], round(found["off_30"], 3)
+    (10.0, 0.129)
+    """
+    if not len(inside):
+        return dict.fromkeys(STEADY, float("nan"))
+    gaps = {window: np.abs(rolling(inside, window) - (1.0 - alpha)) for window in WINDOWS}
+    numbers = [figure for gap in gaps.values() for figure in (gap.mean(), np.quantile(gap, 0.9))]
+    numbers += [(gaps[30] > OFF + 1e-9).mean(), longest_run(~inside)]
+    return dict(zip(STEADY, map(float, numbers), strict=True))
+
+
+def longest_run(missed: Array) -> int:
+    """Length of the longest run of True.
+
+    >>> longest_run(np.array([True, False, True, True]))
+    2
+    """
+    ends = np.flatnonzero(~np.concatenate([[False], missed.astype(bool), [False]]))
+    return int(np.diff(ends).max()) - 1
+
+
+@cache
+def coin(steps: int, alpha: float) -> dict[str, float]:
+    """The same figures of an ideal method, whose misses are independent with probability alpha: means of 200 draws."""
+    rng = np.random.default_rng(0)
+    drawn = [rng.random(steps) >= alpha for _ in range(COINS)]
+    rows = [steadiness(inside, alpha) | {"worst_window": worst_window(inside)} for inside in drawn]
+    return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
 
 
 def trace(run: Run) -> dict[str, Array]:

@@ -15,6 +15,9 @@ from jointset.paper_rows import CATALOGUE
 METRICS = (
     "joint",
     "worst_window",
+    "gap_100_p90",
+    "off_30",
+    "longest_misses",
     "width",
     "width_full",
     "log_volume",

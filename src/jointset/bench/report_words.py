@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from jointset.bench.measures import coin
 from jointset.bench.report_groups import Group, Panel, reference
 
 NAMED = 4  # methods named in a sentence before "and N more"
@@ -114,7 +115,10 @@ def worst_stretch(panel: Panel, groups: Sequence[tuple[str, Group]], at_target: 
     label, group = min(groups, key=lambda pair: pair[1].mean("width"))
     steady, best = max(groups, key=lambda pair: pair[1].mean("worst_window"))
     steps = min(500, panel.largest("n_test"))
-    text = f"In its worst {steps} steps {label} covered {percent(group.mean('worst_window'), 0)}"
+    ideal = percent(coin(panel.largest("n_test"), group.alpha)["worst_window"], 0)
+    text = (
+        f"In its worst {steps} steps {label} covered {percent(group.mean('worst_window'), 0)} (an ideal coin {ideal})"
+    )
     if steady == label:
         return text + (", the best of all at target." if at_target and len(groups) > 1 else ".")
     among = "at target " if at_target else ""

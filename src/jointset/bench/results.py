@@ -28,6 +28,11 @@ WORDS = (
     *("version", "commit", "started", "recipe", "pilot", "device", "data", "note", "task"),
 )
 WHOLE = ("seed", "n", "n_calibration", "n_test", "limit_steps")
+STEADY = (  # coverage over time: of rolling windows, and of misses in a row
+    *(f"gap_{window}{what}" for window in (30, 100, 500) for what in ("", "_p90")),
+    "off_30",
+    "longest_misses",
+)
 COLUMNS = (
     "cell",
     "protocol",
@@ -45,6 +50,7 @@ COLUMNS = (
     "winkler",
     "infinite_share",
     "worst_window",
+    *STEADY,
     "n_calibration",
     "n_test",
     "fit_seconds",
@@ -67,7 +73,7 @@ UNIT = ("cell", "protocol", "backbone", "method", "seed", "alpha", "limit_steps"
 KEY = (*UNIT, "data")  # a row as a task asks for it: of the file as it is now
 LATER: dict[str, Any] = {
     **dict.fromkeys(("pilot", "data", "note"), ""),
-    "log_mean_volume": float("nan"),
+    **dict.fromkeys(("log_mean_volume", *STEADY), float("nan")),
 }  # columns that older files lack, and what stands for them
 MEASURED = ("fit_seconds", "predict_seconds", "peak_mb", "version", "commit", "started", "task")  # differ by run
 TRACES, RUNS = "_traces", "_run.json"

@@ -21,6 +21,7 @@ import numpy as np
 from jointset.abilities import ByRecipe
 from jointset.bench.measures import measures, trace
 from jointset.bench.plan import OWN, SEEDLESS, Task, method_of
+from jointset.bench.results import STEADY
 from jointset.catalogue import LEARNED, TABLE
 from jointset.contracts import Array
 from jointset.datasets.cells import Cell, build_cell
@@ -33,7 +34,7 @@ from jointset.methods import parse
 NAN = float("nan")
 NUMBERS = (
     *("joint", "marginal", "width", "width_full", "log_volume", "log_mean_volume"),
-    *("winkler", "infinite_share", "worst_window"),
+    *("winkler", "infinite_share", "worst_window", *STEADY),
 )
 SOURCES: dict[str, Source] = {}  # readings that were brought here; others are looked for on this machine
 

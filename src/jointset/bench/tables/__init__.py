@@ -14,6 +14,7 @@ from jointset.bench.tables.measured import Measured
 from jointset.bench.tables.model import Column, Number, Table
 from jointset.bench.tables.overview import overview
 from jointset.bench.tables.render import SUFFIXES, render
+from jointset.bench.tables.windows import windows
 from jointset.errors import InputError, suggest
 from jointset.writing import new_folder, whole_file
 
@@ -23,6 +24,7 @@ NAMES = (
     *(spec.name for spec in SWEEPS),
     "diagnostics",
     *(spec.name for spec in DIAGNOSES),
+    "windows",
     "all",
 )
 
@@ -58,6 +60,7 @@ def tables(folder: str | Path, *, paper: bool = False, only: Sequence[str] = NAM
     made = {spec.name: sweep_table(spec, audits, paper) for spec in SWEEPS}
     made["diagnostics"] = ranges_table(audits, paper)
     made |= {spec.name: diagnosis_table(spec, audits, paper) for spec in DIAGNOSES}
+    made["windows"] = windows(rows)
     made["all"] = overview(rows)
     yield from (table for name, table in made.items() if name in only and table is not None)
 
