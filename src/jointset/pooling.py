@@ -135,3 +135,10 @@ def mixture_weights(scores: Array) -> Array:
         weights = (share / share.sum(axis=1, keepdims=True)).mean(axis=0)
     weights = np.where(weights < SMALLEST, 0.0, weights)
     return weights / weights.sum()
+
+
+def some_rows(rows: int, most: int) -> Array:
+    """Positions of at most so many of the rows, ascending: drawn, as every k-th row may be one hour of the day."""
+    if rows <= most:
+        return np.arange(rows)
+    return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))

@@ -29,6 +29,18 @@ def test_the_scale_follows_the_hour():
     assert np.quantile(ratio, 0.9) / np.quantile(ratio, 0.1) < 2.5  # of a scale that moves tenfold
 
 
+def test_the_scale_follows_the_hour_when_rows_are_too_many_to_fit_on_all(monkeypatch):
+    """Every 24th of hourly rows is one hour of the day; rows to fit on are drawn instead."""
+    from jointset.residuals import scale_regression
+
+    monkeypatch.setattr(scale_regression, "ROWS", (60, 60))
+    monkeypatch.setattr(scale_regression, "FEW", 0.3)
+    panel, _ = sunny()
+    fitted = VARFilter().fit(panel)
+    night, noon = (fitted.law(fitted.expect(fitted.start(), 3600 * (24 * 60 + hour))).variance for hour in (2, 12))
+    assert noon.mean() > 4.0 * night.mean()
+
+
 def test_the_scale_follows_a_jump_of_the_noise_and_a_glitch_is_none():
     rng = np.random.default_rng(1)
     values = rng.standard_normal((3000, 3))

@@ -19,7 +19,7 @@ from jointset.errors import InputError, require
 from jointset.filters.held_out import BLOCK, FEWEST, WARMUP, blocks_of_laws, follows_clock, held_out
 from jointset.law_blocks import concatenate
 from jointset.panel import Panel
-from jointset.pooling import log_scores, log_size, mixture_weights, pooled
+from jointset.pooling import log_scores, log_size, mixture_weights, pooled, some_rows
 from jointset.storage import storable
 
 
@@ -116,9 +116,9 @@ class PooledFilter:
         return replace(self, weights=best, sizes=sizes)
 
     def _held_out(self, panel: Panel) -> tuple[list[Any], Array]:
-        """Laws of every member and readings, of as many rows after the warm-up as fit into memory, evenly spread."""
+        """Laws of every member and readings, of as many rows after the warm-up as fit into memory."""
         rows, n = panel.values.shape
-        kept = np.arange(WARMUP, rows, max(1, -(-(rows - WARMUP) * n**2 // BLOCK)))
+        kept = WARMUP + some_rows(rows - WARMUP, max(FEWEST, BLOCK // n**2))
         found = []
         for member in self.members:
             parts = []

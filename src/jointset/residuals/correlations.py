@@ -14,7 +14,7 @@ import numpy as np
 from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.laws import DenseLaw, LowRankLaw
-from jointset.pooling import log_scores
+from jointset.pooling import log_scores, some_rows
 from jointset.residuals.shrinkage import gram, to_diagonal
 from jointset.storage import storable
 
@@ -63,14 +63,12 @@ class MovingCorrelations:
             return lives[-1] or 0.0, shrinks[len(shrinks) // 2]
         start, later, n = _second_moment(z[:cut]), z[cut:], z.shape[1]
         whitener = _whitener(start)
-        every = -(-len(later) // max(FEWEST, NUMBERS // n**2))
-        kept = np.arange(0, len(later), every)
+        kept = some_rows(len(later), max(FEWEST, NUMBERS // n**2))
+        wanted = set(kept.tolist())
         best = (-np.inf, 0.0, 0.0)
         for life in lives:
             made = replace(self, half_life=life or 0.0)
-            S = np.stack(
-                [before for t, (before, _) in enumerate(made.course(later, start, whitener)) if t % every == 0]
-            )
+            S = np.stack([before for t, (before, _) in enumerate(made.course(later, start, whitener)) if t in wanted])
             for shrink in shrinks:
                 law = DenseLaw(np.zeros((len(kept), n)), Covariance(to_diagonal(S, shrink)))
                 gain = float(np.nansum(log_scores(law, later[kept])[0]))
@@ -121,7 +119,7 @@ class FactorCorrelations:
 
     def fit(self, z: Array) -> FactorCorrelations:
         """Leading directions of standardised residuals (T, N); a gap counts as 0."""
-        rows = np.clip(np.nan_to_num(z[:: max(1, len(z) // ROWS)]), -WIDEST, WIDEST)
+        rows = np.clip(np.nan_to_num(z[some_rows(len(z), ROWS)]), -WIDEST, WIDEST)
         rank = min(RANK, z.shape[1] - 1, len(rows))
         top, axes = _leading(rows, rank)
         noise = max(float(np.sum(rows**2) / len(rows) - top.sum()), 0.0) / max(z.shape[1] - rank, 1)

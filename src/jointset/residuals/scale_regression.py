@@ -15,6 +15,7 @@ import numpy as np
 from jointset.backbones.calendar import Calendar, calendar_of
 from jointset.contracts import Array
 from jointset.panel import Panel
+from jointset.pooling import some_rows
 from jointset.storage import storable
 
 HALF_LIVES = (3.0, 12.0, 48.0, 288.0)  # rows
@@ -50,7 +51,7 @@ class ScaleRegression:
         made = replace(self, usual=usual, calendar=calendar_of(panel, *HARMONICS))
         n = len(usual)
         size = int(np.clip(ROWS[1] * 250 // n, *ROWS))
-        kept = np.arange(0, len(residuals), max(1, -(-len(residuals) // size)))
+        kept = some_rows(len(residuals), size)
         memory, _ = made.memories(residuals, made.start(), kept)
         times = None if panel.timestamps is None else panel.timestamps[kept]
         X = made._regressors(memory, means[kept], times)  # (T, p, N)
