@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint format bench results clean
+.PHONY: demo test lint format bench mutants results clean
 
 demo: $(READY)
 	$(BIN)/jointset demo
@@ -22,6 +22,9 @@ format: $(READY)
 
 bench: $(READY)
 	for script in imports lowrank kalman aci reading saving stream rows published gnf bench; do $(BIN)/python benchmarks/$$script.py; done
+
+mutants: $(READY)
+	nice $(BIN)/python benchmarks/mutants.py
 
 results: $(READY)
 	$(BIN)/python benchmarks/results_page.py

@@ -141,3 +141,16 @@ def test_contributions_to_a_box_are_counted_in_standard_deviations():
     np.testing.assert_allclose(MaxStudentised().contributions(law, y), [2.0, 2.0, 0.0])
     halves = BlockMaximum((np.array([0]), np.array([1, 2])), MaxStudentised())
     np.testing.assert_allclose(halves.contributions(law, y), [2.0, 2.0, 0.0])
+
+
+def test_a_product_tells_one_reading_and_batches_of_any_shape():
+    rng = np.random.default_rng(0)
+    law = random_law(rng, 4)
+    score = BlockMaximum((np.array([0, 2]), np.array([1, 3])))
+    region = Product(score.blocks, tuple(Mahalanobis().region(law.select(block), 3.0) for block in score.blocks))
+    y = law.mean + 2 * rng.normal(size=(3, 5, 4))
+    y[0, 0], y[1, 1, [0, 2]] = np.nan, np.nan  # nothing read, and one block without a reading
+    inside = region.contains(y)
+    assert inside.shape == (3, 5) and not inside[0, 0]
+    for i in np.ndindex(3, 5):
+        assert region.contains(y[i]) == inside[i] == (score.score(law, y[i]) <= 3.0)

@@ -309,3 +309,17 @@ def test_command_line_says_the_verdict_and_streams_it(tmp_path):
         "calibration of 251 steps"
     )
     assert trusted["trust"]["drift_alarm"] is False
+
+
+@pytest.mark.parametrize("factor", [0.05, 0.5, 1.0, 2.0])
+def test_a_watch_over_a_block_is_that_of_its_steps(factor):
+    rng = np.random.default_rng(0)
+    calibration, scores = rng.chisquare(3, 40), factor * rng.chisquare(3, 300)
+    scores[::7] = np.nan
+    start = start_watch(calibration, 6.0)
+    inside = scores <= 6.0
+    stepped = start
+    for t in range(len(scores)):
+        stepped = stepped.update(scores[t], inside[t])
+        block = start.run(scores[: t + 1], inside[: t + 1])
+        assert (block.high, block.low, block.steps, block.recent) == stepped[1:]

@@ -81,3 +81,9 @@ def test_every_rule_with_a_pool_refuses_an_unknown_one(rule):
         rule(pool="sliding")
     with pytest.raises(ValueError, match="lookback must be 0 or more"):
         rule(lookback=-1)
+
+
+def test_a_ceiling_below_one_is_a_ceiling():
+    assert AgACI(ceiling=0.5).start(POOL).ceiling == 0.5
+    with pytest.raises(ValueError, match="ceiling must be a positive finite radius"):
+        AgACI(ceiling=0.0)
