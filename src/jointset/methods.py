@@ -153,7 +153,8 @@ def row(
     kept: dict[str, Any] = {"warmup": warmup, "standardize": standardize}
     if components and not shape.one_radius:
         rule = row_rule(wrap, alpha, protocol, pooled=False)
-        several = SharedLevel(rule, lookback=LOOKBACK * (table and wrap is not None))
+        recent = table and wrap is not None and not getattr(rule, "ordered", False)
+        several = SharedLevel(rule, lookback=LOOKBACK * recent)
         return JointPredictor(filter_, ComponentScore(), several, **kept)
     if components:
         score: Score[Any] = SingleScore()

@@ -1,6 +1,7 @@
 """Auto: quick after a jump, calm without one, right in the long run against any sequence, never empty or infinite."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -103,9 +104,18 @@ def test_scores_in_other_units_give_radii_in_those_units():
     np.testing.assert_allclose(rule.run(rule.start(1e6 * calibration), 1e6 * scores)[0], 1e6 * radii, rtol=1e-9)
 
 
-def test_several_radii_start_from_the_rows_themselves():
-    """Sets of several components: the first set covers the calibration rows as asked, not as Bonferroni would."""
-    train, calibration, test = three_blocks(generate_grssf("A", n=12, seed=1, length=3000).panel)
-    run = predictor_for("factor+auto").fit(train).calibrate(calibration).run(test)
+@pytest.mark.parametrize("jump", [1.0, 4.0])
+def test_sets_of_several_components_are_steered_by_their_size(jump):
+    """In calm as large as those of ACI; four times larger readings are followed at once, not by sets without end."""
+    train, calibration, test = three_blocks(generate_grssf("A", n=12, seed=1, length=4000).panel)
+    grown = np.where(np.arange(len(test)) < 200, 1.0, jump)[:, None] * test.values
+    test = replace(test, values=grown)
+    run, aci = (predictor_for(f"factor+{wrap}").fit(train).calibrate(calibration).run(test) for wrap in ("auto", "aci"))
     assert run.inside.mean() == pytest.approx(0.9, abs=0.03)
-    assert np.isfinite(run.radius).all()
+    scored = np.log(run.score[220:] / run.radius[220:])
+    assert np.quantile(scored, 0.9) == pytest.approx(0.0, abs=0.15)
+    if jump == 1.0:
+        assert abs(run.log_volume.mean() - aci.log_volume.mean()) < 0.03
+    else:
+        assert run.infinite_share < 0.5
+        assert run.log_volume[220:].max() - aci.log_volume[:200].mean() < math.log(jump) + 0.6

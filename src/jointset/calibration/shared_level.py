@@ -9,6 +9,7 @@ so 1 - level(s) is its score on the nominal scale, where the radius is 1 - a. Th
 from the scores 1/M .. (M - 1)/M, for which its radius at alpha is 1 - alpha, so that a split rule gives the plain
 Bonferroni set and ACI moves alpha_t as it always does. A rule for which the order of the calibration scores counts
 (`ordered`) starts from those of the calibration rows themselves, so that its first set is theirs and not Bonferroni's.
+Such a rule steers sizes, so it sees the size of the set of that level instead, the geometric mean of its radii.
 
 Past 1 the scale goes on beyond the pools: a component score above all of its pool has the nominal score
 s_j / max pool_j, and a nominal radius r > 1 holds every component to r max pool_j, an infinite one to nothing. So a
@@ -36,6 +37,9 @@ from jointset.storage import storable
 
 GRID = 10_000  # levels are multiples of 1e-4, where ACI clips them too
 NOMINAL = np.arange(1, GRID) / GRID
+LEVELS = np.arange(GRID + 1) / GRID
+SMALLEST = 1e-9  # of the largest score of a component: one below counts as so large in a size
+RISE = 1e-3  # of sizes from the first level to the last, where scores are tied
 TIE = 1e-10  # a score equal to the radius on the nominal scale is outside
 
 
@@ -49,12 +53,13 @@ class Course(NamedTuple):
 
 @storable
 class SharedState(NamedTuple):
-    """State of the rule on the nominal scale, the pool of every component, and counts."""
+    """State of the rule, the pool of every component, and counts; the sizes that an ordered rule sees."""
 
     rule: Any
     pools: tuple[ScorePool, ...]
     steps: int
     limited: int
+    sizes: Array | None = None
 
 
 @storable
@@ -90,47 +95,73 @@ class SharedLevel:
         pools = tuple(start_pool(column, "frozen", self.lookback) for column in scores.T)
         if not getattr(self.rule, "ordered", False):
             return SharedState(self.rule.start(NOMINAL), pools, 0, 0)
-        nominal = self.score(SharedState(None, pools, 0, 0), scores)
-        return SharedState(self.rule.start(nominal), pools, 0, 0)
+        require(not self.lookback, f"{type(self.rule).__name__} follows the scores by itself: leave lookback out")
+        sizes = self._sizes(pools)
+        return SharedState(
+            self.rule.start(self.score(SharedState(None, pools, 0, 0, sizes), scores)), pools, 0, 0, sizes
+        )
 
     def radius(self, state: SharedState) -> float:
-        """Radius on the nominal scale, 1 - alpha_t."""
+        """Radius on the scale of the rule: the nominal one, 1 - alpha_t, or the size of its set."""
         return float(self.rule.radius(state.rule))
 
     def radii(self, state: SharedState) -> Array:
         """Radii of the components (K,)."""
-        return self._radii(state.pools, np.array([self.radius(state)]))[0][0]
+        return self._radii(state.pools, self._nominal(state, np.array([self.radius(state)])))[0][0]
 
     def score(self, state: SharedState, scores: Array) -> Array:
-        """Nominal scores (T,) of component scores (T, K): above 1 where a component exceeds every score of its pool."""
+        """Scores (T,) of component scores (T, K) on the scale of the rule.
+
+        The nominal score is above 1 where a component exceeds every score of its pool.
+        """
         score = np.zeros(len(scores))
         for pool, part, column in zip(state.pools, self.shares, np.asarray(scores).T, strict=True):
             m = len(pool.scores)
             below = pool.scores.searchsorted(column)
             own = 1.0 - (1.0 - below / (m + 1)) / part + TIE
             score = np.maximum(score, np.where(below == m, _beyond(pool.scores[-1], column), own))
-        return np.where(np.isnan(scores).any(axis=1), np.nan, score)
+        return np.where(np.isnan(scores).any(axis=1), np.nan, self._seen(state, score))
 
     def update(self, state: SharedState, scores: Array) -> SharedState:
         """State after the component scores (K,) of one step; NaN leaves it as it is."""
         if np.isnan(scores).any():
             return state
-        nominal = float(self.score(state, scores[None])[0])
-        limited = bool(self._radii(state.pools, np.array([self.radius(state)]))[1][0])
-        rule = self.rule.update(state.rule, nominal)
+        seen = float(self.score(state, scores[None])[0])
+        limited = bool(self._radii(state.pools, self._nominal(state, np.array([self.radius(state)])))[1][0])
+        rule = self.rule.update(state.rule, seen)
         pools = tuple(slide(pool, float(s), self.lookback) for pool, s in zip(state.pools, scores, strict=True))
-        return SharedState(rule, pools, state.steps + 1, state.limited + limited)
+        return SharedState(rule, pools, state.steps + 1, state.limited + limited, state.sizes)
 
     def run(self, state: SharedState, scores: Array) -> tuple[Course, SharedState]:
         """Radii (T, K), nominal scores and radii (T,), and the state after the last step."""
         if self.lookback:
             return self._replay(state, scores)
-        nominal = self.score(state, scores)
-        levels, rule = self.rule.run(state.rule, nominal)
-        radii, limited = self._radii(state.pools, levels)
-        seen = ~np.isnan(nominal)
+        score = self.score(state, scores)
+        radius, rule = self.rule.run(state.rule, score)
+        radii, limited = self._radii(state.pools, self._nominal(state, radius))
+        seen = ~np.isnan(score)
         counts = state.steps + int(seen.sum()), state.limited + int(limited[seen].sum())
-        return Course(radii, nominal, levels), SharedState(rule, state.pools, *counts)
+        return Course(radii, score, radius), SharedState(rule, state.pools, *counts, state.sizes)
+
+    def _sizes(self, pools: tuple[ScorePool, ...]) -> Array:
+        """Geometric mean radius (M + 1,) at the nominal levels 0, 1/M .. 1, rising strictly."""
+        radii = self._radii(pools, LEVELS)[0]
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.maximum(radii, SMALLEST * radii.max(axis=0))).mean(axis=1)
+        finite = logs[np.isfinite(logs)].max(initial=0.0)
+        return np.exp(np.nan_to_num(logs, nan=0.0, neginf=0.0, posinf=finite)) * (1.0 + RISE * LEVELS)
+
+    def _seen(self, state: SharedState, nominal: Array) -> Array:
+        """Nominal scores on the scale of the rule."""
+        if state.sizes is None:
+            return nominal
+        return np.interp(nominal, LEVELS, state.sizes) * np.maximum(nominal, 1.0)
+
+    def _nominal(self, state: SharedState, radius: Array) -> Array:
+        """Radii on the scale of the rule as nominal ones."""
+        if state.sizes is None:
+            return radius
+        return np.interp(radius, state.sizes, LEVELS) * np.maximum(radius / state.sizes[-1], 1.0)
 
     def _replay(self, state: SharedState, scores: Array) -> tuple[Course, SharedState]:
         """`radii`, `score` and `update` step by step, on plain lists: the pools move with every step."""
