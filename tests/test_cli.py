@@ -24,7 +24,7 @@ from jointset.predictor import JointPredictor
 from jointset.writing import write_edges, write_panel
 
 NETWORK = generate_grssf("A", n=8, seed=3, length=900).panel
-FIT = ["fit", "readings.csv", "--out", "fitted"]
+FIT = ["fit", "readings.csv", "--out", "fitted", "--method", "kalman-tuned"]
 
 
 def jointset(*arguments: str, **options: Any) -> Any:
@@ -48,7 +48,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_panel(NETWORK[:700], folder / "readings.csv")
     write_panel(NETWORK[700:], folder / "later.csv")
     write_edges(NETWORK, folder / "edges.csv")
-    result = jointset("fit", f"{folder}/readings.csv", "--graph", f"{folder}/edges.csv", "--out", f"{folder}/model")
+    graphed = ["--graph", f"{folder}/edges.csv", "--method", "kalman-tuned"]
+    result = jointset("fit", f"{folder}/readings.csv", "--out", f"{folder}/model", *graphed)
     assert result.exit_code == 0, result.output
     return folder
 
@@ -101,7 +102,7 @@ def test_the_fitted_model_stands_at_the_end_of_the_file(folder: Path) -> None:
 
 
 def test_fit_says_when_there_is_no_graph(folder: Path) -> None:
-    assert "No graph: sensors are not mixed with their neighbours." in jointset(*FIT).stdout
+    assert "No graph: sensors are not mixed." in jointset(*FIT).stdout
     assert "No graph" not in jointset(*FIT, "--graph", "edges.csv").stdout
 
 
@@ -385,3 +386,16 @@ def test_rows_without_any_reading_are_told_as_such(folder: Path) -> None:
     result = jointset("predict", "model", "empty.csv")
     assert result.exit_code == 0, result.output
     assert "there was no reading at all: none could be scored" in result.stdout and "nan" not in result.stdout
+
+
+def test_fit_without_a_method_trains_the_default_and_compares_it(folder: Path) -> None:
+    """What was trained, how it does beside simple methods on the same rows, and a radius that adapts."""
+    result = jointset("fit", "readings.csv", "--graph", "edges.csv", "--out", "best", "--steps", "20")
+    assert result.exit_code == 0, result.output
+    table = result.stdout[result.stdout.index("On the same rows") :]
+    assert all(name in table for name in ("default", "quick", "ewma+aci"))
+    assert re.search(r"A sensor, the sets of \S+ are \d+ % smaller|No simple method held 90 %", result.stdout)
+    predictor = JointPredictor.load("best")
+    before = predictor.predict().bounds
+    predictor.update(NETWORK.values[700])
+    assert type(predictor.calibration).__name__ == "ACI" and not np.array_equal(before, predictor.predict().bounds)

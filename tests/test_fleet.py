@@ -246,7 +246,7 @@ def test_fit_renames_and_drops_in_readings_and_graph_alike(here: Path) -> None:
     np.save("bare.npy", NETWORK.adjacency)
     write_edges(NETWORK, "edges.csv")
     for k, graph in enumerate(("edges.csv", "named.csv")):
-        good("fit", "readings.csv", "--out", f"model{k}", "--graph", graph, *options)
+        good("fit", "readings.csv", "--out", f"model{k}", "--graph", graph, "--method", "kalman", *options)
         predictor = load_predictor(f"model{k}")
         assert predictor.sensors == expected.sensors
         np.testing.assert_allclose(predictor.filter.adjacency, expected.adjacency)

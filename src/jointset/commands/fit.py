@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +13,9 @@ import typer
 from jointset.commands import readings
 from jointset.errors import InputError, require, some
 from jointset.terminal import counted, note, phases, several, show_summary, show_trust, warn
+
+DEFAULT = "default"  # the method of `fit`
+LONG = 10.0  # seconds of training that are told beforehand
 
 
 def fit_command(
@@ -33,8 +37,8 @@ def fit_command(
     rename: readings.Rename = None,
     ignore_unknown: readings.IgnoreEdges = False,
     method: Annotated[
-        str, typer.Option("--method", "--filter", help="Name from `jointset methods`, as in gnf-node or ewma:box+aci.")
-    ] = "kalman-tuned",
+        str, typer.Option("--method", "--filter", help="Name from `jointset methods`, as in quick or ewma:box+aci.")
+    ] = DEFAULT,
     shape: Annotated[str, typer.Option(help="ellipsoid or box.")] = "ellipsoid",
     calibration: Annotated[
         str, typer.Option(help="split, aci, agaci, dtaci, pid, sfogd, saocp, eci, window or auto.")
@@ -60,6 +64,7 @@ def fit_command(
     from jointset.adjacency import correlation_knn
     from jointset.advice import verdict_on
     from jointset.catalogue import LEARNED, ONE_AT_A_TIME
+    from jointset.commands.beside import show_beside
     from jointset.fleet import without_dead
     from jointset.methods import predictor_for, taken_by_fit, three_blocks, whole_name
     from jointset.panel import Panel
@@ -84,7 +89,10 @@ def fit_command(
         "--device": None if device == "cpu" else device,
     }
     given = [flag for flag, value in flags.items() if value is not None]
-    require(learned or not given, f"{some(given)}: only learned filters (gnf-node, ...) take that, {method} is none")
+    require(
+        learned or not given,
+        f"{some(given)}: only learned filters (default, gnf-node, ...) take that, {method} is none",
+    )
     model_folder(out)
     fleet = readings.fleet_asked(drop, rename, ignore_unknown)
     with phases(4) as started:
@@ -103,9 +111,7 @@ def fit_command(
         train, calibrating, test = three_blocks(data, train_share, test_share)
         started("fitting")
 
-        def trained(step: int, total: int, loss: float) -> None:
-            started(f"fitting, step {step} of {total}", 0)
-
+        trained = training_told(started)
         told = taken_by_fit(predictor.filter, progress=trained, checkpoint=checkpoint)
         require(checkpoint is None or "checkpoint" in told, f"{method} keeps no checkpoint: leave it out")
         with naming_the(method):
@@ -118,10 +124,13 @@ def fit_command(
     predictor.save(out)
     typer.echo(f"{panel}: {data.describe()}")
     if data.adjacency is None:
-        typer.echo("No graph: sensors are not mixed with their neighbours.")
+        instead = "neighbours are the most correlated sensors" if name.method == DEFAULT else "sensors are not mixed"
+        typer.echo(f"No graph: {instead}.")
     typer.echo(f"Fitted on {len(train)} rows, calibrated on {len(calibrating)} ({predictor.n_calibration} scores).")
     if run is not None:
         show_summary(run, alpha, f"On the last {several(len(test), 'row')}")
+    if run is not None and name.method == DEFAULT:
+        show_beside(name, run, (train, calibrating, test), alpha)
     if name.method in ONE_AT_A_TIME and name.wrap is None:
         typer.echo(f"{name.method} answers one sensor at a time: its target is for each sensor, not for all at once.")
     show_trust(predictor)
@@ -130,6 +139,30 @@ def fit_command(
     if text:
         warn(text)
     raise typer.Exit(code)
+
+
+def training_told(started: Callable[..., None]) -> Callable[[int, int, float], None]:
+    """A progress function for training: it tells a bar how far it is, and once how long it will take."""
+    begun, told = time.perf_counter(), False
+
+    def step_done(step: int, total: int, loss: float) -> None:
+        nonlocal told
+        left = (time.perf_counter() - begun) / max(step, 1) * (total - step)
+        if not told and left > LONG:
+            note(f"training takes about {duration(left)} here; for sets in seconds: --method quick")
+        told = True
+        started(f"fitting, step {step} of {total}, {duration(left)} left", 0)
+
+    return step_done
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    >>> duration(41.0), duration(200.0)
+    ('41 s', '3 min')
+    """
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 @contextmanager

@@ -1,0 +1,57 @@
+"""The default method beside simple ones on the same rows, so that a user sees what training has brought."""
+
+from __future__ import annotations
+
+import math
+
+import typer
+
+from jointset.errors import InputError
+from jointset.methods import Name, predictor_for
+from jointset.panel import Panel
+from jointset.runs import Run
+from jointset.terminal import busy, show_table, sizes
+
+SIMPLE = (("quick", None), ("ewma", "aci"))
+MOST = 300  # sensors up to which they take seconds
+FEWEST = 50  # test rows that say something
+SLACK = 0.03  # coverage short of the target by more is another promise
+
+
+def show_beside(name: Name, run: Run, blocks: tuple[Panel, Panel, Panel], alpha: float) -> None:
+    """A table of the fitted method and the simple ones on the last of three blocks, and what it means in a sentence."""
+    train, calibrating, test = blocks
+    if train.n_sensors > MOST or len(test) < FEWEST:
+        return
+    runs = {str(name): run}
+    with busy("simple methods, to compare"):
+        for method, wrap in SIMPLE:
+            simple = str(Name(method, name.geometry, wrap))
+            try:
+                predictor = predictor_for(simple, alpha=alpha).fit(train).calibrate(calibrating)
+                runs[simple] = predictor.run(test, regions=False)
+            except InputError:  # it cannot be fitted on such rows: there is nothing to compare with
+                continue
+    found = {one: other.summary() for one, other in runs.items()}
+    rows = [[one, *sizes(summary)] for one, summary in found.items()]
+    show_table(("method", "joint", "width", "width_full", "log-volume"), rows, "On the same rows")
+    typer.echo(verdict(found, alpha))
+
+
+def verdict(found: dict[str, dict[str, float]], alpha: float) -> str:
+    """Which of the methods, the first being the fitted one, has the smallest sets, and how to have it.
+
+    >>> verdict({"default": {"joint": 0.9, "log_volume": 0.0}, "quick": {"joint": 0.9, "log_volume": 0.1}}, 0.1)
+    'A sensor, the sets of default are 10 % smaller than those of quick.'
+    """
+    own, *others = found
+    held = [one for one in others if found[one]["joint"] > 1.0 - alpha - SLACK]
+    if not held:
+        return f"No simple method held {100 * (1 - alpha):g} % of these rows."
+    best = min(held, key=lambda one: found[one]["log_volume"])
+    gain = found[best]["log_volume"] - found[own]["log_volume"]
+    if gain >= 0.0 or math.isnan(gain):
+        share = 100.0 * (1.0 - math.exp(-gain))
+        return f"A sensor, the sets of {own} are {share:.0f} % smaller than those of {best}."
+    share = 100.0 * (1.0 - math.exp(gain))
+    return f"A sensor, the sets of {best} are {share:.0f} % smaller here: fit with --method {best} for that one."
