@@ -145,7 +145,8 @@ class NodeNet:
         hidden = outage_patterns(n, recipe.window + 1, self.outages)
         sizes = (n, clock.shape[1], self.rank, self.width)
         entries = [(seed * members + i, kind) for seed in seeds for i, kind in enumerate(self.identities)]
-        run = digest(rows, self.shift, recipe, sizes, self.outages)
+        graph = None if self.shift is None else np.round(self.shift, 6)
+        run = digest(np.round(rows, 6) + 0.0, graph, recipe, sizes, self.outages)  # machines differ in the last digits
         names = [digest(run, entry, kind) for entry, kind in entries]
         found = {i: recall(name, NodeNetWeights) for i, name in enumerate(names)}
         lacking = [i for i, kept in found.items() if kept is None]
