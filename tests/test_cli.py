@@ -71,6 +71,14 @@ def test_generate_npz_holds_everything(tmp_path: Path) -> None:
     assert Panel.read(tmp_path / "a.npz") == NETWORK
 
 
+def test_generate_with_a_drift_changes_the_last_tenth(tmp_path: Path) -> None:
+    options = ("--n", "8", "--seed", "3", "--length", "900", "--drift", "jump")
+    assert jointset("generate", f"{tmp_path}/a.npz", *options).exit_code == 0
+    values = Panel.read(tmp_path / "a.npz").values
+    np.testing.assert_allclose(values[:855], NETWORK.values[:855])
+    assert np.std(values[855:]) > 1.5 * np.std(NETWORK.values[855:])
+
+
 def test_generate_csv_and_edges_read_back_to_the_same_panel(tmp_path: Path) -> None:
     options = ["--n", "8", "--seed", "3", "--length", "900", "--graph", f"{tmp_path}/e.csv"]
     assert jointset("generate", f"{tmp_path}/a.csv", *options).exit_code == 0
@@ -258,6 +266,7 @@ BAD_OPTIONS = {
     "layout": (NOTHING, [*FIT, "--layout", "tall"], r"unknown layout 'tall'"),
     "warm-up": (NOTHING, [*FIT, "--warmup", "0"], r"warmup must be at least 1"),
     "shares": (NOTHING, [*FIT, "--train-share", "0.9"], r"must leave rows for calibration"),
+    "drift": (NOTHING, ["generate", "a.csv", "--drift", "flood"], r"unknown drift 'flood'"),
     "track": (NOTHING, ["generate", "a.csv", "--track", "Z"], r"unknown GRSSF track 'Z': choose one of A, B, C, D, E"),
     "sensors": (NOTHING, ["generate", "a.csv", "--n", "2"], r"GRSSF needs at least 8 sensors"),
     "suffix": (NOTHING, ["generate", "a.xlsx"], r"cannot write a\.xlsx: its name must end in \.npz or \.csv"),

@@ -56,14 +56,17 @@ def generate_command(
     seed: Seed = 0,
     length: Length = 8000,
     graph: Annotated[Path | None, typer.Option(help="Also write the graph as an edge list (.csv).")] = None,
+    drift: Annotated[str | None, typer.Option(help="Change the readings: jump, ramp, season or outage.")] = None,
 ) -> None:
     """Write a simulated network of sensors to a file."""
     from jointset.datasets import generate_grssf
+    from jointset.datasets.drift import with_drift
     from jointset.writing import output_file, write_edges, write_panel
 
     output_file(out, (".npz", ".csv"))
     with busy("simulating"):
         panel = generate_grssf(track, n=n, seed=seed, length=length).panel
+        panel = panel if drift is None else with_drift(panel, drift)
         write_panel(panel, out)
     typer.echo(f"{out}: {panel.describe()}")
     if graph is not None:
