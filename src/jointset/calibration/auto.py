@@ -6,13 +6,15 @@ split-conformal quantile of what is left: the slowest is `Split`. They are mixed
 loss, of which a small share is always spread evenly, so that a quicker one takes over within a few steps of a jump. The
 calibration block, in order of time, sets quantiles and weights: on exchangeable scores the slowest has nearly all.
 
-On top comes a push that depends on E, the misses so far beyond alpha a step:
+On top comes a push that depends on E, the misses so far beyond alpha a step, and on r, the exponential mean of the last
+30 or so misses:
 
-    log radius = mixture + gain E_0 sinh(E / E_0).
+    log radius = mixture + gain (E_0 sinh(E / E_0) + 40 (r - alpha)).
 
-Near 0 it is ACI's feedback (a miss moves the level by about 0.0075); far from it grows without end. Where scores lie
-within a factor e^R of the mixture, E stays below E_0 asinh(R / (gain E_0)) + 1, so the miss rate of T steps, of any
-sequence, is at most that over T above alpha. Downwards E ends at -3 E_0: scores of 0 can be missed by no set.
+Near 0 the first term is ACI's feedback (a miss moves the level by about 0.0075); far from it grows without end. Where
+scores lie within a factor e^R of the mixture, E stays below E_0 asinh(R / (gain E_0) + 4 alpha) + 1, so the miss rate
+of T steps, of any sequence, is at most that over T above alpha. Downwards E ends at -3 E_0: scores of 0 can be missed
+by no set.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ RATES = (1 / 4, 1 / 16, 1 / 64, 1 / 256, 1 / 1024, 0.0)
 LEARNING = 1.0  # of the weights, for losses in units of the spread
 SHARED = 0.0005  # of all weight, spread evenly at every step
 FEEDBACK = 0.0075  # change of the level by a miss, as ACI's gamma
+PROMPT, MEMORY = 40.0, 1 / 30  # misses that the recent miss rate counts for, and the rate of its mean
 TURN = 10.0  # E_0: misses too many from which the push grows faster than linearly
 LOWEST, HIGHEST = -3.0, 8.0  # bounds of E / E_0
 JUMP = 3.0  # a score further away than so many spreads counts as so far
@@ -43,7 +46,7 @@ FAR = 600.0  # bound of logarithms: floats end at 709
 
 @storable
 class AutoState(NamedTuple):
-    """Per tracker: log size, log quantile above it, gain of the push, weight. Then spread of x, E and counts."""
+    """Per tracker: log size, log quantile above it, gain of the push, weight. Then spread of x, E, r and counts."""
 
     sizes: tuple[float, ...]
     quantiles: tuple[float, ...]
@@ -51,6 +54,7 @@ class AutoState(NamedTuple):
     weights: tuple[float, ...]
     spread: float
     excess: float
+    recent: float
     steps: int
     limited: int
 
@@ -91,7 +95,7 @@ class Auto:
         weights = (1.0 / len(RATES),) * len(RATES)
         for own, one in zip((sizes[:-1] + quantiles).tolist(), x.tolist(), strict=True):
             weights = self._weigh(weights, own, one, spread)
-        return AutoState(tuple(sizes[-1].tolist()), quantiles, gains, weights, spread, 0.0, 0, 0)
+        return AutoState(tuple(sizes[-1].tolist()), quantiles, gains, weights, spread, 0.0, self.alpha, 0, 0)
 
     def radius(self, state: AutoState) -> float:
         """The radius, finite and above 0."""
@@ -99,7 +103,7 @@ class Auto:
         for size, quantile, gain, weight in zip(*state[:4], strict=True):
             logs += weight * (size + quantile)
             push += weight * gain
-        logs += push * TURN * math.sinh(state.excess / TURN)
+        logs += push * (TURN * math.sinh(state.excess / TURN) + PROMPT * (state.recent - self.alpha))
         return math.exp(min(max(logs, -FAR), FAR))
 
     def update(self, state: AutoState, score: float) -> AutoState:
@@ -108,7 +112,8 @@ class Auto:
             return state
         x, jump = _log(score), JUMP * state.spread
         own = [size + quantile for size, quantile in zip(state.sizes, state.quantiles, strict=True)]
-        excess = state.excess + (score > self.radius(state)) - self.alpha
+        miss = score > self.radius(state)
+        excess = state.excess + miss - self.alpha
         bounded = min(max(excess, LOWEST * TURN), HIGHEST * TURN)
         return AutoState(
             tuple(size + rate * min(max(x - size, -jump), jump) for size, rate in zip(state.sizes, RATES, strict=True)),
@@ -117,6 +122,7 @@ class Auto:
             self._weigh(state.weights, own, x, state.spread),
             state.spread,
             bounded,
+            state.recent + MEMORY * (miss - state.recent),
             state.steps + 1,
             state.limited + (bounded != excess),
         )
