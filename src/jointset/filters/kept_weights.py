@@ -7,6 +7,7 @@ network: its name is a digest of the rows, the graph, every setting and the seed
 from __future__ import annotations
 
 import os
+import warnings
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,9 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
+from jointset.errors import require
 from jointset.filters.checkpoints import read_checkpoint, write_checkpoint
 
 FOLDER = "JOINTSET_WEIGHTS"
+SMALL = 1e-2  # range of the readings of a sensor below which six decimals are too few
 
 
 class Kept(NamedTuple):
@@ -41,15 +44,31 @@ def recall(identity: str, kind: type) -> Kept | None:
     if path is None or not path.exists():
         return None
     arrays = read_checkpoint(path, identity)
-    return Kept(kind(*(arrays[f"weight.{name}"].astype(float) for name in kind._fields)), arrays["losses"])  # type: ignore[attr-defined]
+    names = [f"weight.{name}" for name in kind._fields]  # type: ignore[attr-defined]
+    whole = {*names, "losses"} <= arrays.keys() and all(np.isfinite(arrays[name]).all() for name in names)
+    require(whole, f"the weights in {path} are not whole: delete it to train them again")
+    return Kept(kind(*(arrays[name].astype(float) for name in names)), arrays["losses"])
 
 
 def keep(identity: str, kept: Kept) -> None:
-    """Keep weights, in single precision as they were trained, where there is a folder for them."""
+    """Keep weights, in single precision as they were trained, where there is a folder for them; told if that fails."""
     path = _path(identity)
-    if path is not None:
-        weights = {f"weight.{name}": np.asarray(x, dtype=np.float32) for name, x in kept.weights._asdict().items()}
+    if path is None:
+        return
+    weights = {f"weight.{name}": np.asarray(x, dtype=np.float32) for name, x in kept.weights._asdict().items()}
+    try:
         write_checkpoint(path, weights | {"losses": kept.losses}, identity)
+    except OSError as error:
+        warnings.warn(f"trained weights cannot be kept in {FOLDER}={path.parent}: {error}", stacklevel=2)
+
+
+def told_apart(rows: Array, readings: Array) -> Array:
+    """Rows as they enter a digest: six decimals, as machines differ in the last digits of standardised readings.
+
+    Readings in units so large that this would take them for equal enter as they are.
+    """
+    varied = np.fmax.reduce(readings) - np.fmin.reduce(readings)
+    return rows if bool((varied[varied > 0] < SMALL).any()) else np.round(rows, 6) + 0.0
 
 
 def _path(identity: str) -> Path | None:

@@ -24,7 +24,7 @@ from jointset.contracts import Array
 from jointset.errors import require
 from jointset.filters import node_net_cells as cells
 from jointset.filters.cells import pooled_step
-from jointset.filters.kept_weights import Kept, digest, keep, recall
+from jointset.filters.kept_weights import Kept, digest, keep, recall, told_apart
 from jointset.filters.node_net_cells import NodeNetWeights
 from jointset.filters.recipes import Recipe
 from jointset.graph import normalized_shift
@@ -146,7 +146,7 @@ class NodeNet:
         sizes = (n, clock.shape[1], self.rank, self.width)
         entries = [(seed * members + i, kind) for seed in seeds for i, kind in enumerate(self.identities)]
         graph = None if self.shift is None else np.round(self.shift, 6)
-        run = digest(np.round(rows, 6) + 0.0, graph, recipe, sizes, self.outages)  # machines differ in the last digits
+        run = digest(told_apart(rows, panel.values), graph, recipe, sizes, self.outages)
         names = [digest(run, entry, kind) for entry, kind in entries]
         found = {i: recall(name, NodeNetWeights) for i, name in enumerate(names)}
         lacking = [i for i, kept in found.items() if kept is None]
