@@ -140,7 +140,7 @@ def test_a_step_that_overflows_is_left_out(clocked):
 
     net = NodeNet(steps=10, identities=(True,))
     rows = np.hstack([clocked.values, np.arange(400)[:, None]])
-    trained = train(Odd(8, 0, 2, 8, None, (True, True)), rows, net._schedule(400, 8), [0, 1])
+    trained = train(Odd(8, 0, 2, 8, None, (True, True)), rows, net.schedule(400, 8), [0, 1])
     assert all(np.isfinite(x).all() for one in trained.weights for x in one)
 
 
@@ -154,6 +154,16 @@ def test_weights_that_are_kept_are_not_trained_again(clocked, tmp_path, monkeypa
     assert len(list(tmp_path.glob("*.npz"))) == 4
     with pytest.raises(TypeError):
         NodeNet(steps=6).fit(clocked)
+
+
+def test_an_interrupted_training_ends_in_all_threads(clocked):
+    """What the person at the terminal, or a progress function, raises ends the other member's training too."""
+
+    def interrupt(step, total, loss):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        NodeNet(steps=1_000_000).fit(clocked, progress=interrupt)
 
 
 def test_refuses_settings_that_make_no_filter():

@@ -7,10 +7,8 @@ Training needs torch; a fitted filter runs on NumPy alone.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +22,6 @@ from jointset.contracts import Array
 from jointset.errors import require
 from jointset.filters import node_net_cells as cells
 from jointset.filters.cells import pooled_step
-from jointset.filters.kept_weights import Kept, digest, keep, recall, told_apart
 from jointset.filters.node_net_cells import NodeNetWeights
 from jointset.filters.recipes import Recipe
 from jointset.graph import normalized_shift
@@ -33,7 +30,7 @@ from jointset.panel import Panel
 from jointset.storage import storable
 
 if TYPE_CHECKING:
-    from jointset.filters.training import Trained
+    pass
 
 HARMONICS = 2  # of day and week
 NO_CALENDAR = Calendar()
@@ -126,55 +123,16 @@ class NodeNet:
         fitted = replace(self, shift=_shift_of(panel), sensors=panel.n_sensors, calendar=calendar)
         if panel.timestamps is not None and panel.cadence:
             fitted = replace(fitted, cadence=panel.cadence, first_time=int(panel.timestamps[-1]) + panel.cadence)
-        trained = fitted._train(panel, seeds, progress, checkpoint)
+        from jointset.filters.members import trained_members  # torch is imported here
+
+        trained = trained_members(fitted, panel, seeds, progress, checkpoint)
         return [
             replace(fitted, seed=seed, weights=self._pooled(seed, trained, [*range(k * members, (k + 1) * members)]))
             for k, seed in enumerate(seeds)
         ]
 
-    def _train(
-        self, panel: Panel, seeds: list[int], progress: Progress | None, checkpoint: str | Path | None
-    ) -> Trained:
-        """All members of all seeds: in one program on a GPU, side by side on the cores of a CPU."""
-        from jointset.filters.node_net_training import NodeNetModel, outage_patterns  # torch is imported here
-        from jointset.filters.training import Trained, train
-
-        recipe, n, members = self._schedule(len(panel), panel.n_sensors), panel.n_sensors, len(self.identities)
-        clock = self.calendar.terms(panel.timestamps, len(panel))
-        rows = np.hstack([panel.values, clock, np.arange(len(panel))[:, None]])
-        hidden = outage_patterns(n, recipe.window + 1, self.outages)
-        sizes = (n, clock.shape[1], self.rank, self.width)
-        entries = [(seed * members + i, kind) for seed in seeds for i, kind in enumerate(self.identities)]
-        graph = None if self.shift is None else np.round(self.shift, 6)
-        run = digest(told_apart(rows, panel.values), graph, recipe, sizes, self.outages)
-        names = [digest(run, entry, kind) for entry, kind in entries]
-        found = {i: recall(name, NodeNetWeights) for i, name in enumerate(names)}
-        lacking = [i for i, kept in found.items() if kept is None]
-        stopped: dict[int, int] = {}
-
-        def part(which: int, of: int) -> None:
-            own = lacking[which::of]
-            trained = train(
-                NodeNetModel(*sizes, self.shift, [entries[i][1] for i in own], hidden),
-                rows,
-                recipe,
-                [entries[i][0] for i in own],
-                device=self.device,
-                progress=progress if which == 0 else None,
-                checkpoint=None if checkpoint is None else Path(f"{checkpoint}.{which}" if which else checkpoint),
-            )
-            stopped.update(trained.stopped)
-            for i, weights, losses in zip(own, trained.weights, trained.losses.T, strict=True):
-                found[i] = Kept(weights, losses)
-                keep(names[i], Kept(weights, losses))
-
-        cores = min(len(lacking), (os.cpu_count() or 1) if self.device == "cpu" else 1)
-        with ThreadPoolExecutor(max(cores, 1)) as pool:
-            list(pool.map(part, range(cores), [cores] * cores))
-        whole = [kept for kept in found.values() if kept is not None]
-        return Trained([one.weights for one in whole], np.stack([one.losses for one in whole], axis=1), stopped)
-
-    def _schedule(self, rows: int, sensors: int) -> Recipe:
+    def schedule(self, rows: int, sensors: int) -> Recipe:
+        """How it is trained on so many rows of so many sensors."""
         window = min(self.window, max(rows // 4, 2))
         return Recipe(
             steps=self.steps,
