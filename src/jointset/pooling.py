@@ -20,6 +20,7 @@ from jointset.laws import LOG_2PI, DenseLaw, LowRankLaw
 FREEDOM = (2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 50.0, 200.0)  # degrees of freedom that are tried
 ROUNDS = 200  # of the iterations below, each of which converges long before
 SMALLEST = 1e-3  # a weight below it is none
+STEADY = 1e-10  # share that variances are enlarged by
 
 
 def pooled(laws: Sequence[Any], weights: Array, sizes: Array | None = None) -> LowRankLaw | DenseLaw:
@@ -39,12 +40,20 @@ def pooled(laws: Sequence[Any], weights: Array, sizes: Array | None = None) -> L
     S = spread @ spread.swapaxes(-1, -2)
     for k, law in enumerate(laws):
         S = S + c[..., k, None, None] * matrix_of(law)
-    return DenseLaw(mean, Covariance(S))
+    return DenseLaw(mean, Covariance(steady(S)))
 
 
 def matrix_of(law: Any) -> Array:
     """The covariance of a law as a matrix: (..., N, N), or (N, N) where all steps share one."""
     return law.dense() if isinstance(law, LowRankLaw) else law.covariance.matrix
+
+
+def steady(S: Array) -> Array:
+    """Covariances (..., N, N), every variance larger by a share far below what matters.
+
+    After an absurd reading members disagree so much that rounding makes a sum of theirs indefinite: this share is more.
+    """
+    return S * (1.0 + STEADY * np.eye(S.shape[-1]))
 
 
 def _spread(means: Array, w: Array) -> Array:

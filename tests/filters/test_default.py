@@ -57,6 +57,25 @@ def test_two_sensors_without_graph_and_clock(network):
     assert 0.8 < run.joint <= 1.0 and np.ptp(run.radius) > 0  # the radius adapts
 
 
+def test_all_members_start_at_the_row_after_the_training_rows(network):
+    hours = 3600 * np.arange(700)
+    fitted = DefaultFilter(steps=2).fit(Panel(network.values[:700], network.sensors, hours))
+    pool = fitted.inner.inner if isinstance(fitted.inner, WhitenedFilter) else fitted.inner
+    assert [state.next for state in pool.start().members] == [3600 * 700] * 3
+
+
+@pytest.mark.parametrize("size", [1e10, 1e30])
+def test_absurd_readings_leave_positive_definite_laws(network, fitted, size):
+    """Members then disagree by so much that their spread swamps what else is in the covariance."""
+    pool = fitted.inner.inner if isinstance(fitted.inner, WhitenedFilter) else fitted.inner
+    equal = PooledFilter(pool.members, np.full(3, 1 / 3), frozen=True)
+    rows = network.values[900:940].copy()
+    rows[10, 3] = size
+    for filter_ in (equal, WhitenedFilter(equal)):
+        laws, _ = filter_.run(rows, filter_.start())
+        assert np.isfinite(laws.mahalanobis(rows)).all() and np.isfinite(laws.nll(rows)).all()
+
+
 def test_whitening_finds_correlations_that_the_law_does_not_have():
     """Independent laws around readings with correlation 0.8: the running shape comes near to it."""
     rng = np.random.default_rng(0)

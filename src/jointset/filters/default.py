@@ -91,12 +91,18 @@ def _composed(nets: list[NodeNet], known: list[Any], final: list[Any], late: Pan
     """
     members = tuple(_recorded(one, late) if late.n_sensors <= DENSE else one for one in (*nets, *known))
     trial = PooledFilter(members, frozen=True).weigh(late)
-    pool = replace(trial, members=(*nets, *final))
+    pool = replace(trial, members=(*(_starting_after(late, net) for net in nets), *final))
     half_life = _whitening(trial, late)
     if half_life is None:
         return replace(ScaledFilter(trial, frozen=True).choose(late), inner=pool)
     white = WhitenedFilter(trial, half_life).after(late)
     return replace(ScaledFilter(white, frozen=True).choose(late), inner=replace(white, inner=pool))
+
+
+def _starting_after(panel: Panel, net: NodeNet) -> NodeNet:
+    """The member with its clock at the end of a panel, where that of the experts stands."""
+    followed = panel.timestamps is not None and net.cadence > 0
+    return replace(net, first_time=int(panel.timestamps[-1]) + net.cadence) if followed else net  # type: ignore[index]
 
 
 def _whitening(pool: PooledFilter, late: Panel) -> float | None:

@@ -17,7 +17,7 @@ from jointset.covariance import Covariance
 from jointset.errors import require
 from jointset.laws import DenseLaw
 from jointset.panel import Panel
-from jointset.pooling import matrix_of
+from jointset.pooling import matrix_of, steady
 from jointset.storage import storable
 
 BLOCK = 1_000_000  # numbers that the laws of a block may hold
@@ -93,13 +93,13 @@ class WhitenedFilter:
     def law(self, state: WhitenedState) -> DenseLaw:
         """Law of the next reading."""
         inner = self.inner.law(state.inner)
-        root = np.linalg.cholesky(matrix_of(inner))
+        root = np.linalg.cholesky(steady(matrix_of(inner)))
         return DenseLaw(inner.mean, Covariance(root @ self._shape(state.moment) @ root.T))
 
     def step(self, state: WhitenedState, y: Array) -> WhitenedState:
         """State after one reading (N,), NaN = missing."""
         law = self.inner.law(state.inner)
-        root = np.linalg.cholesky(matrix_of(law))
+        root = np.linalg.cholesky(steady(matrix_of(law)))
         moment = self._moved(state.moment, root, np.asarray(y, dtype=float) - law.mean)
         return WhitenedState(self.inner.step(state.inner, y), moment)
 
@@ -107,7 +107,7 @@ class WhitenedFilter:
         """Laws of all rows (T, N) and the state after the last one."""
         clock = () if times is None or not self.follows_clock else (times,)
         laws, after = self.inner.run(values, state.inner, *clock)
-        matrices = matrix_of(laws)
+        matrices = steady(matrix_of(laws))
         roots = np.broadcast_to(np.linalg.cholesky(matrices), (*values.shape, values.shape[-1]))
         residuals = np.asarray(values, dtype=float) - laws.mean
         shapes = np.empty(roots.shape)
