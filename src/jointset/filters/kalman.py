@@ -19,7 +19,7 @@ from jointset.covariance import Covariance, Cut
 from jointset.covariance_modes import ModeCovariance, Raised, StepCovariances
 from jointset.errors import InputError, require
 from jointset.filters.kalman_gaps import block_step, posterior_excess, shortened, transition_form
-from jointset.filters.kalman_tuning import TrainingRows, noise_level, training_rows
+from jointset.filters.kalman_tuning import GRID, TrainingRows, noise_level, training_rows
 from jointset.filters.riccati import SteadyState, steady_state
 from jointset.graph import modes, normalized_shift
 from jointset.laws import DenseLaw
@@ -27,9 +27,6 @@ from jointset.panel import Panel
 from jointset.recursion import first_order
 from jointset.storage import storable
 
-RHO_GRID = (0.5, 0.7, 0.85, 0.95)
-NOISE_GRID = (0.03, 0.1, 0.3, 1.0)
-GRID = tuple((rho, frac) for rho in RHO_GRID for frac in NOISE_GRID)
 REST = 1e-14  # relative distance to the steady state at which a covariance counts as at rest
 
 

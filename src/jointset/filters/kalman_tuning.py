@@ -18,6 +18,9 @@ from jointset.filters.riccati import steady_state
 from jointset.recursion import first_order
 
 LOG_2PI = float(np.log(2 * np.pi))
+RHO_GRID = (0.5, 0.7, 0.85, 0.95)
+NOISE_GRID = (0.03, 0.1, 0.3, 1.0)
+GRID = tuple((rho, frac) for rho in RHO_GRID for frac in NOISE_GRID)
 
 
 @dataclass(frozen=True)
