@@ -8,8 +8,7 @@ from jointset import JointPredictor
 from jointset.datasets import generate_grssf
 from jointset.errors import InputError
 from jointset.filters import GraphLGSSM
-from jointset.filters.kalman_tuning import NOISE_GRID, RHO_GRID
-from jointset.filters.kalman_tuning import forward_filled
+from jointset.filters.kalman_tuning import NOISE_GRID, RHO_GRID, forward_filled
 
 
 @pytest.fixture(scope="module")
