@@ -111,6 +111,8 @@ def test_the_fitted_model_stands_at_the_end_of_the_file(folder: Path) -> None:
 
 def test_fit_says_when_there_is_no_graph(folder: Path) -> None:
     assert "No graph: sensors are not mixed." in jointset(*FIT).stdout
+    quick = jointset("fit", "readings.csv", "--out", "seconds", "--method", "quick").stdout
+    assert "No graph: how sensors go together is learned from the readings." in quick
     assert "No graph" not in jointset(*FIT, "--graph", "edges.csv").stdout
 
 
@@ -403,8 +405,50 @@ def test_fit_without_a_method_trains_the_default_and_compares_it(folder: Path) -
     assert result.exit_code == 0, result.output
     table = result.stdout[result.stdout.index("On the same rows") :]
     assert all(name in table for name in ("default", "quick", "ewma+aci"))
-    assert re.search(r"A sensor, the sets of \S+ are \d+ % smaller|No simple method held 90 %", result.stdout)
+    assert re.search(r"Per sensor, the sets of \S+ are \d+ % smaller|sets of one size|held", result.stdout)
     predictor = JointPredictor.load("best")
     before = predictor.predict().bounds
     predictor.update(NETWORK.values[700])
     assert type(predictor.calibration).__name__ == "ACI" and not np.array_equal(before, predictor.predict().bounds)
+
+
+@pytest.mark.parametrize(("asked", "rule"), [([], "ACI"), (["--calibration", "split"], "Split")])
+def test_the_split_rule_is_had_by_asking_for_it(folder: Path, asked: list[str], rule: str) -> None:
+    result = jointset("fit", "readings.csv", "--out", "ruled", "--method", "quick", *asked)
+    assert result.exit_code == 0, result.output
+    assert type(JointPredictor.load("ruled").calibration).__name__ == rule
+
+
+def test_a_rule_beside_another_in_the_name_is_refused(folder: Path) -> None:
+    result = jointset("fit", "readings.csv", "--out", "both", "--method", "kalman+aci", "--calibration", "split")
+    assert result.exit_code == 2 and "contradict" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "said"),
+    [
+        ((0.9, 0.0), (0.9, 0.1), "Per sensor, the sets of default are 10 % smaller than those of quick."),
+        ((0.9, 0.1), (0.9, 0.0), "Per sensor, the sets of quick are 10 % smaller here"),
+        ((0.9, 0.0), (0.9, 0.001), "of one size"),
+        ((0.9, float("inf")), (0.9, float("inf")), "of one size"),
+        ((0.7, -1.0), (0.9, 0.0), "default held less than 90 %"),
+        ((0.9, 0.0), (0.7, -1.0), "No simple method held 90 %"),
+    ],
+)
+def test_sets_are_compared_where_both_methods_hold_the_target(own: Any, other: Any, said: str) -> None:
+    from jointset.commands.beside import verdict
+
+    found = {
+        name: dict(zip(("joint", "log_volume"), pair, strict=True))
+        for name, pair in (("default", own), ("quick", other))
+    }
+    assert said in verdict(found, 0.1)
+
+
+def test_the_methods_of_fit_are_listed_first() -> None:
+    lines = jointset("methods").stdout.splitlines()
+    names = [line.split()[0] for line in lines[1:] if line[:1].strip()]
+    assert (
+        names[:2] == ["default", "quick"]
+        and [one["name"] for one in json.loads(jointset("methods", "--json").stdout)][:2] == names[:2]
+    )

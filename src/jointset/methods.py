@@ -78,13 +78,15 @@ def predictor_for(
     method: str,
     *,
     shape: str = "ellipsoid",
-    calibration: str = "split",
+    calibration: str | None = None,
     alpha: float = 0.1,
     warmup: int = 50,
     standardize: bool = True,
     training: dict[str, Any] | None = None,
 ) -> JointPredictor:
     """An unfitted predictor from names; `shape` and `calibration` are for a method that names none of its own.
+
+    Without a calibration it is the method's own rule (`rule_of`).
 
     `training` holds settings of the learned filters (recipe, seed, device, steps); of the others the published methods
     take its seed.
@@ -102,25 +104,27 @@ def predictor_for(
     return filter_row(name, alpha=alpha, training=training, warmup=warmup, standardize=standardize)
 
 
-def whole_name(method: str, shape: str = "ellipsoid", calibration: str = "split") -> Name:
-    """The name of a method with what was asked for beside it.
+def whole_name(method: str, shape: str = "ellipsoid", calibration: str | None = None) -> Name:
+    """The name of a method with what was asked for beside it; its own rule is not written.
 
-    >>> str(whole_name("kalman", "box", "aci"))
-    'kalman:box+aci'
+    >>> str(whole_name("kalman", "box", "aci")), str(whole_name("quick", calibration="split"))
+    ('kalman:box+aci', 'quick+split')
+    >>> str(whole_name("kalman", calibration="split")), str(whole_name("quick", calibration="aci"))
+    ('kalman', 'quick')
     """
     name = parse(method)
     require_known(name.method, METHODS, f"unknown method {name.method!r}")
     require(shape in GEOMETRIES, f"unknown shape {shape!r}: choose one of {', '.join(GEOMETRIES)}")
-    geometry = _one_of(method, name.geometry, shape, "ellipsoid")
-    return Name(name.method, geometry, _one_of(method, name.wrap, calibration, "split"))
+    geometry = _one_of(method, name.geometry, None if shape == "ellipsoid" else shape)
+    own = calibration == TABLE[name.method].rule and name.wrap is None
+    return Name(name.method, geometry, _one_of(method, name.wrap, None if own else calibration))
 
 
-def _one_of(method: str, named: str | None, asked: str, usual: str) -> str | None:
+def _one_of(method: str, named: str | None, asked: str | None) -> str | None:
     """The part of a method's name, or what was asked for beside it; None is the usual one."""
-    require(
-        named is None or asked in (named, usual), f"{method} and {asked} contradict each other: ask for one of them"
-    )
-    return named or (asked if asked != usual else None)
+    agreed = named is None or asked in (named, None)
+    require(agreed, f"{method} and {asked} contradict each other: ask for one of them")
+    return named or asked
 
 
 def row(

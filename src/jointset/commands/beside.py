@@ -42,16 +42,19 @@ def verdict(found: dict[str, dict[str, float]], alpha: float) -> str:
     """Which of the methods, the first being the fitted one, has the smallest sets, and how to have it.
 
     >>> verdict({"default": {"joint": 0.9, "log_volume": 0.0}, "quick": {"joint": 0.9, "log_volume": 0.1}}, 0.1)
-    'A sensor, the sets of default are 10 % smaller than those of quick.'
+    'Per sensor, the sets of default are 10 % smaller than those of quick.'
     """
-    own, *others = found
-    held = [one for one in others if found[one]["joint"] > 1.0 - alpha - SLACK]
-    if not held:
+    own = next(iter(found))
+    held = [one for one in found if found[one]["joint"] > 1.0 - alpha - SLACK]
+    if own not in held:
+        return f"{own} held less than {100 * (1 - alpha):g} % of these rows: its sets are too small to compare."
+    if held == [own]:
         return f"No simple method held {100 * (1 - alpha):g} % of these rows."
-    best = min(held, key=lambda one: found[one]["log_volume"])
+    best = min(held[1:], key=lambda one: found[one]["log_volume"])
     gain = found[best]["log_volume"] - found[own]["log_volume"]
-    if gain >= 0.0 or math.isnan(gain):
-        share = 100.0 * (1.0 - math.exp(-gain))
-        return f"A sensor, the sets of {own} are {share:.0f} % smaller than those of {best}."
-    share = 100.0 * (1.0 - math.exp(gain))
-    return f"A sensor, the sets of {best} are {share:.0f} % smaller here: fit with --method {best} for that one."
+    share = 100.0 * (1.0 - math.exp(-abs(gain)))
+    if math.isnan(gain) or share < 0.5:
+        return f"The sets of {own} and {best} are of one size here."
+    if gain > 0.0:
+        return f"Per sensor, the sets of {own} are {share:.0f} % smaller than those of {best}."
+    return f"Per sensor, the sets of {best} are {share:.0f} % smaller here: fit with --method {best} for that one."

@@ -15,6 +15,7 @@ from jointset.errors import InputError, require, some
 from jointset.terminal import counted, note, phases, several, show_summary, show_trust, warn
 
 DEFAULT = "default"  # the method of `fit`
+WITHOUT_GRAPH = dict.fromkeys((DEFAULT, "quick", "var"), "how sensors go together is learned from the readings")
 LONG = 10.0  # seconds of training that are told beforehand
 
 
@@ -37,12 +38,21 @@ def fit_command(
     rename: readings.Rename = None,
     ignore_unknown: readings.IgnoreEdges = False,
     method: Annotated[
-        str, typer.Option("--method", "--filter", help="Name from `jointset methods`, as in quick or ewma:box+aci.")
+        str,
+        typer.Option(
+            "--method",
+            "--filter",
+            help="Name from `jointset methods`: default (trained), quick (seconds), ewma:box+aci, ...",
+        ),
     ] = DEFAULT,
     shape: Annotated[str, typer.Option(help="ellipsoid or box.")] = "ellipsoid",
     calibration: Annotated[
-        str, typer.Option(help="split, aci, agaci, dtaci, pid, sfogd, saocp, eci, window or auto.")
-    ] = "split",
+        str | None,
+        typer.Option(
+            help="split, aci, agaci, dtaci, pid, sfogd, saocp, eci, window or auto; else aci for default and quick, "
+            "split for the others."
+        ),
+    ] = None,
     alpha: readings.Alpha = 0.1,
     warmup: Annotated[int, typer.Option(help="First calibration row whose score counts.")] = 50,
     raw: Annotated[bool, typer.Option("--raw", help="Filter the values as they are, not standardised.")] = False,
@@ -124,8 +134,7 @@ def fit_command(
     predictor.save(out)
     typer.echo(f"{panel}: {data.describe()}")
     if data.adjacency is None:
-        instead = "neighbours are the most correlated sensors" if name.method == DEFAULT else "sensors are not mixed"
-        typer.echo(f"No graph: {instead}.")
+        typer.echo(f"No graph: {WITHOUT_GRAPH.get(name.method, 'sensors are not mixed')}.")
     typer.echo(f"Fitted on {len(train)} rows, calibrated on {len(calibrating)} ({predictor.n_calibration} scores).")
     if run is not None:
         show_summary(run, alpha, f"On the last {several(len(test), 'row')}")

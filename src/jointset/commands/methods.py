@@ -10,27 +10,30 @@ from rich.table import Table
 
 from jointset.terminal import show_json
 
+FIRST = ("default", "quick")  # what `jointset fit` trains, and what needs no training
 WIDTH = 210  # a row of the catalogue fits on a line
 
 
 def methods_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object a method.")] = False,
 ) -> None:
-    """List every method: its name here and in the paper, its mean, its covariance, and what it needs."""
+    """List every method, default and quick first: names here and in the paper, mean, covariance, and what it needs."""
     from jointset.catalogue import ONE_AT_A_TIME, TABLE
     from jointset.paper_rows import CATALOGUE
 
+    listed = sorted(CATALOGUE, key=lambda entry: FIRST.index(entry.name) if entry.name in FIRST else len(FIRST))
     if as_json:
-        methods = [TABLE[entry.name.partition("+")[0]] for entry in CATALOGUE]
+        methods = [TABLE[entry.name.partition("+")[0]] for entry in listed]
         known = [{"family": one.family, "learned": one.learned, "geometries": one.geometries} for one in methods]
-        show_json([entry._asdict() | more for entry, more in zip(CATALOGUE, known, strict=True)])
+        show_json([entry._asdict() | more for entry, more in zip(listed, known, strict=True)])
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("method", "in the paper", "mean", "covariance", "tuned", "adaptive", "needs", "reference"):
         table.add_column(column, overflow="fold")
-    for entry in CATALOGUE:
+    for entry in listed:
         table.add_row(*(part or "-" for part in entry))
     Console(markup=False, highlight=False, width=max(WIDTH, Console().width)).print(table)
+    typer.echo("`jointset fit` trains default, for minutes; quick gives sets in seconds.")
     typer.echo("Rows with one radius take a geometry, and every row a wrap:")
     typer.echo("METHOD[:ellipsoid|box][+aci|agaci|dtaci|pid|sfogd|saocp|decaying|eci|window|auto], as in ewma:box+aci.")
     names = ", ".join(ONE_AT_A_TIME)

@@ -74,7 +74,7 @@ class DefaultFilter:
         """Independent pools for several seeds (0 .. k - 1 for a number k), trained in one program."""
         seeds = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
         if len(panel) < FEW:
-            warnings.warn(f"{len(panel)} rows are too few to train on: instant experts alone (quick)", stacklevel=2)
+            warnings.warn(f"{len(panel)} rows are too few to train on, {FEW} are needed: this is quick", stacklevel=2)
             return [quick().fit(panel)] * len(seeds)
         early, late = held_out(panel)
         nets = self._net.fit_seeds(early, seeds, progress=progress, checkpoint=checkpoint)
