@@ -11,6 +11,7 @@ from jointset.bench.names import methods_named
 from jointset.calibration import ACI, Split
 from jointset.datasets.cells import cell
 from jointset.experiments.rows import run_rows
+from jointset.filters.quick import quick
 from jointset.methods import predictor_for
 
 
@@ -50,3 +51,11 @@ predictor_for("quick").fit(panel[:500]).calibrate(panel[500:]).predict()
 sys.exit("torch" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+def test_an_outage_over_all_held_out_rows_leaves_weights_equal():
+    panel = generate_grssf("A", n=8, length=900).panel
+    values = panel.values.copy()
+    values[-160:] = np.nan
+    pool = quick().fit(panel.with_values(values))
+    np.testing.assert_allclose(pool.weights, 1.0 / len(pool.members))

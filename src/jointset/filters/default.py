@@ -17,7 +17,7 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import require
-from jointset.filters.held_out import FEWEST, blocks_of_laws, held_out
+from jointset.filters.held_out import blocks_of_laws, enough, held_out
 from jointset.filters.node_net import NodeNet, Progress
 from jointset.filters.pool import PooledFilter
 from jointset.filters.quick import quick
@@ -107,7 +107,7 @@ def _starting_after(panel: Panel, net: NodeNet) -> NodeNet:
 
 def _whitening(pool: PooledFilter, late: Panel) -> float | None:
     """The half-life of the correlations that make the held-out rows likeliest; None: they are better left alone."""
-    if not 2 <= late.n_sensors <= DENSE or len(late) < FEWEST:
+    if not 2 <= late.n_sensors <= DENSE or not enough(late):
         return None
     gains = {life: _gain(pool if life is None else WhitenedFilter(pool, life), late) for life in (None, *HALF_LIVES)}
     best = max(gains, key=gains.__getitem__)

@@ -20,6 +20,11 @@ def held_out(panel: Panel) -> tuple[Panel, Panel]:
     return (panel[:cut] if len(panel) - cut >= FEWEST else panel), panel[cut:]
 
 
+def enough(panel: Panel) -> bool:
+    """Whether held-out rows with a reading, the first ones left out, are enough to choose by."""
+    return len(panel) >= FEWEST and int(panel.mask[WARMUP:].any(axis=1).sum()) >= FEWEST - WARMUP
+
+
 def follows_clock(filter_: Any) -> bool:
     """Whether the laws of a filter depend on the time of the reading."""
     return isinstance(filter_, Clocked) and filter_.follows_clock

@@ -16,7 +16,7 @@ import numpy as np
 from jointset.abilities import Shaped, message_start
 from jointset.contracts import Array
 from jointset.errors import InputError, require
-from jointset.filters.held_out import BLOCK, FEWEST, WARMUP, blocks_of_laws, follows_clock, held_out
+from jointset.filters.held_out import BLOCK, FEWEST, WARMUP, blocks_of_laws, enough, follows_clock, held_out
 from jointset.law_blocks import concatenate
 from jointset.panel import Panel
 from jointset.pooling import log_scores, log_size, mixture_weights, pooled, some_rows
@@ -105,7 +105,7 @@ class PooledFilter:
         """
         count = len(self.members)
         equal = np.full(count, 1.0 / count)
-        if len(panel) < FEWEST:
+        if not enough(panel):
             return replace(self, weights=equal, sizes=np.ones(count))
         laws, y = self._held_out(panel)
         scores, tails = zip(*(log_scores(law, y) for law in laws), strict=True)

@@ -17,7 +17,7 @@ from jointset.abilities import Shaped, Sized, message_start
 from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.errors import InputError, require
-from jointset.filters.held_out import FEWEST, WARMUP, blocks_of_laws, follows_clock, held_out
+from jointset.filters.held_out import FEWEST, WARMUP, blocks_of_laws, enough, follows_clock, held_out
 from jointset.laws import DenseLaw, LowRankLaw
 from jointset.panel import Panel
 from jointset.pooling import distances, matrix_of, student_scores
@@ -92,7 +92,7 @@ class ScaledFilter:
         sensors = SENSOR if self.sensor_half_life is None else (self.sensor_half_life,)
         wholes = WHOLE if self.whole_half_life is None else (self.whole_half_life,)
         plain = replace(self, sensor_half_life=sensors[0], whole_half_life=wholes[0])
-        if len(panel) < FEWEST:
+        if not enough(panel):
             return plain
         gains = {
             (life, whole): _gain(whole, *found)
