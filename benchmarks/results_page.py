@@ -19,7 +19,8 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from results_file import FILE, read_file
 
-from jointset.methods import parse
+from jointset.catalogue import TABLE
+from jointset.methods import parse, rule_of
 from jointset.paper import printed
 from jointset.bench.tables.model import REUSED
 from jointset.bench.tables.measured import SLACK, Summary, summed
@@ -252,7 +253,8 @@ def coverage_table(results: Results, cells: tuple[str, ...]) -> str:
     places = [place for place in results.places if place[1] in cells]
     lines = []
     for method in METHODS:
-        found = [results.find(place, method) for place in places]
+        fixed = method if TABLE[method].rule == "split" else f"{method}+split"
+        found = [results.find(place, fixed) for place in places]
         entries = [
             ""
             if one is None
@@ -272,10 +274,14 @@ def wraps_table(results: Results) -> str:
     """What each wrap does to the rows of real cells: how many are at target, and their worst 500 steps."""
     real = [place for place in results.places if place[1] in REAL]
     rows = [(place, row) for place in real for row in results.rows(place)]
-    plain = {(place, row.method, row.mean, row.variant): row for place, row in rows if "+" not in row.method}
+    plain = {
+        (place, row.method.partition("+")[0], row.mean, row.variant): row
+        for place, row in rows
+        if rule_of(parse(row.method)) == "split"
+    }
     lines = []
     for name in RULES:
-        wrapped = [one for one in rows if (parse(one[1].method).wrap or "split") == name]
+        wrapped = [one for one in rows if rule_of(parse(one[1].method)) == name]
         if not wrapped:
             continue
         kept = [row for _, row in wrapped if row.summary.at_target()]
