@@ -16,9 +16,12 @@ from jointset.calibration import ACI, PID, AgACI, DtACI, Split
 from jointset.datasets import Grssf, generate_grssf
 from jointset.errors import InputError
 from jointset.filters import GNF, GraphLGSSM, PooledFilter
+from jointset.filters.default import DefaultFilter
+from jointset.filters.node_net import NodeNet
 from jointset.filters.scaled import ScaledFilter
 from jointset.filters.static import StaticFilter
 from jointset.filters.var import VARFilter
+from jointset.filters.whitened import WhitenedFilter
 from jointset.laws import DenseLaw, LowRankLaw
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor, Outcome, Run
@@ -37,6 +40,7 @@ __all__ = [
     "AgACI",
     "BlockMaximum",
     "Box",
+    "DefaultFilter",
     "DenseLaw",
     "DtACI",
     "Ellipsoid",
@@ -47,6 +51,7 @@ __all__ = [
     "LowRankLaw",
     "Mahalanobis",
     "MaxStudentised",
+    "NodeNet",
     "Outcome",
     "Panel",
     "PooledFilter",
@@ -56,6 +61,7 @@ __all__ = [
     "Split",
     "StaticFilter",
     "VARFilter",
+    "WhitenedFilter",
     "generate_grssf",
     "load",
 ]
