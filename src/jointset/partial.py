@@ -143,7 +143,7 @@ def independent_count(count: Array | float, effective: Array, level: float) -> A
     exact where they are, and within a few per cent of coverage for blocks, chains and factors (docs/fidelity.md).
 
     >>> [round(float(independent_count(20, n, 0.9)), 1) for n in (20.0, 1.5, 1.0)]
-    [20.0, 4.8, 1.0]
+    [20.0, 5.6, 1.0]
     """
     count = np.maximum(count, 1.0)
     alike = (count / np.clip(effective, 1.0, count) - 1.0) / np.maximum(count - 1.0, 1e-9)  # squared correlation

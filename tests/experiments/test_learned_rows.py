@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from jointset.abilities import ByRecipe
 from jointset.backbones import GRUBackbone, SwappedMean
-from jointset.catalogue import LEARNED
+from jointset.catalogue import FILTERS, LEARNED
 from jointset.datasets.cells import cell
 from jointset.experiments.rows import fitted_row, run_row, run_rows
 
 QUICK = {"steps": 40, "recipe": "fast"}
+BY_RECIPE = [name for name in LEARNED if isinstance(FILTERS[name](), ByRecipe)]
 
 
 @pytest.fixture(scope="module", params=["text", "table"])
@@ -18,7 +20,7 @@ def ett(request, real_data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("base", LEARNED)
+@pytest.mark.parametrize("base", BY_RECIPE)
 def test_learned_rows_run_through_a_real_cell(base, ett):
     names = [base, f"{base}+aci"]
     found = {(name, seed): run for name, seed, run, _ in run_rows(names, ett, seeds=[0, 1], training=QUICK)}
@@ -32,6 +34,16 @@ def test_learned_rows_run_through_a_real_cell(base, ett):
     alone = run_row(f"{base}+aci", ett, seed=1, training=QUICK)
     np.testing.assert_allclose(found[f"{base}+aci", 1].width, alone.width, rtol=2e-2)  # trained in float32
     assert abs(found[f"{base}+aci", 1].joint - alone.joint) < 0.005
+
+
+@pytest.mark.slow
+def test_the_default_runs_through_a_real_cell(real_data):
+    """In protocol `text` on training and validation rows, its radius by ACI."""
+    real_data("ett.npz")
+    small = cell("ett-7", "text")
+    (_, _, run, timing) = next(run_rows(["default"], small, training={"steps": 20}))
+    assert len(run.inside) == len(small.test) and abs(run.joint - 0.9) < 0.01
+    assert np.isfinite(run.log_volume).all() and timing.n_calibration == len(small.calibration) - 49
 
 
 def test_boxes_of_a_learned_row(ett):
