@@ -12,7 +12,7 @@ LAYERS = {  # lowest first: a module belongs where the longest of its prefixes s
         graph_files adjacency communities panel_checks panel reading_tables reading labels outliers row_clock
         sensor_health live_cells live_rows""",
     "laws": """lowrank triangles covariance covariance_modes recursion law_rows laws law_blocks pooling bures ties
-        partial volumes""",
+        partial volumes freed_memory""",
     "means and filters": "backbones residuals filters",
     "scores, regions, calibration": "regions regions_composite scores calibration own_bands",
     "predictor": """integrated_time trust reuse clock_coverage runs limits promise soundness saving passes

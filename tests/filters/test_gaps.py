@@ -178,3 +178,18 @@ def test_a_run_with_gaps_is_cut_where_its_laws_are_large(monkeypatch):
     for name in ("score", "lower", "log_volume"):
         np.testing.assert_allclose(getattr(cut, name), getattr(whole, name), rtol=1e-9)
     np.testing.assert_array_equal(cut.regions.contains(values), cut.inside)
+
+
+def test_a_row_of_a_large_network_keeps_the_memory_of_the_last(monkeypatch):
+    """The setting is made once, where matrices are large, and never for small networks."""
+    from jointset.filters import kalman_gaps
+
+    called = []
+    monkeypatch.setattr(kalman_gaps, "keep_freed_memory", lambda: called.append(1))
+    for n, times in ((kalman_gaps.SMALL, 0), (kalman_gaps.SMALL + 1, 2)):
+        P, e = np.eye(n), np.zeros(n)
+        missing = np.arange(n) < n // 2
+        transition = kalman_gaps.transition_form(0.5 * np.eye(n))
+        for _ in range(2):
+            kalman_gaps.block_step(transition, Covariance(P + np.eye(n)), e, e, missing, 1.0, 1.0)
+        assert len(called) == times

@@ -15,6 +15,7 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.covariance import Bordered, Covariance
+from jointset.freed_memory import keep_freed_memory
 from jointset.triangles import add_to_diagonal, cholesky, solve_lower
 
 NOTHING = 1e-20  # of the process noise: a covariance far below it is rounded to zero
@@ -68,6 +69,8 @@ def block_step(
     transition: Any, S: Covariance, mean: Array, e: Array, missing: Array, q: float, nu: float
 ) -> tuple[Array, Array]:
     """Predicted mean (N,) and covariance (N, N) after a residual e (N,), 0 where missing; S = P + nu I is its law's."""
+    if len(mean) > SMALL:
+        keep_freed_memory()
     step = _dense_step if isinstance(transition, DenseTransition) else _sparse_step
     mean, P = step(transition, S, mean, e, missing, nu)
     P += NOTHING * q  # sensors far apart would have covariances so small that arithmetic with them is slow
