@@ -10,6 +10,8 @@ import urllib.error
 import urllib.request
 from contextlib import contextmanager
 
+import pytest
+
 FLAGS = (
     "--headless",
     "--no-sandbox",  # for root
@@ -30,6 +32,9 @@ def missing():
     """What is not installed, or an empty string."""
     gone = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
     return f"{' and '.join(gone)} not found: apt-get install chromium chromium-driver" if gone else ""
+
+
+needed = pytest.mark.skipif(bool(missing()), reason=missing() or "Chromium is there")
 
 
 class Browser:

@@ -1,13 +1,12 @@
 """The page of audits in a real browser: nothing to scroll sideways on a phone, no word from the console."""
 
-import pytest
-from browser import browser, missing
+from browser import browser, needed
 
 from jointset import GraphLGSSM, JointPredictor, generate_grssf
 from jointset.audits.collect import audit
 from jointset.audits.page import write_page
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+pytestmark = needed
 
 
 def test_the_page_fits_a_phone_and_shows_the_light_first(tmp_path):

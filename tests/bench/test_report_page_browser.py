@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from browser import browser, missing
+from browser import browser, needed
 from synthetic_results import write_folder
 
 from jointset.bench.report import write_report
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "Chromium is there")
+pytestmark = needed
 COLUMN = "return [...document.querySelectorAll('#table tbody tr[data-method]')].map((row) => row.cells[{}].innerText)"
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.backbones.interface import seed_list
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.filters.held_out import blocks_of_laws, enough, held_out
@@ -72,31 +73,30 @@ class DefaultFilter:
         checkpoint: str | Path | None = None,
     ) -> list[Any]:
         """Independent pools for several seeds (0 .. k - 1 for a number k), trained in one program."""
-        seeds = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+        seeds = seed_list(seeds)
         if len(panel) < FEW:
             warnings.warn(f"{len(panel)} rows are too few to train on, {FEW} are needed: this is quick", stacklevel=2)
             return [quick().fit(panel)] * len(seeds)
         early, late = held_out(panel)
         nets = self._net.fit_seeds(early, seeds, progress=progress, checkpoint=checkpoint)
-        experts = [VARFilter(None if panel.n_sensors <= DENSE else FactorCorrelations())]
-        known = [expert.fit(early) for expert in experts]
-        final = [expert.fit(panel) for expert in experts]
+        expert = VARFilter(None if panel.n_sensors <= DENSE else FactorCorrelations())
+        known, final = expert.fit(early), expert.fit(panel)
         return [_composed(one.split(), known, final, late).fit(panel) for one in nets]
 
 
-def _composed(nets: list[NodeNet], known: list[Any], final: list[Any], late: Panel) -> ScaledFilter:
+def _composed(nets: list[NodeNet], known: VARFilter, final: VARFilter, late: Panel) -> ScaledFilter:
     """The pool with its weights, correlations and scales chosen on rows that its members have not seen.
 
-    `known` are the experts as they stand before these rows, `final` those that have seen all.
+    `known` is the expert as it stands before these rows, `final` the one that has seen all.
     """
-    members = tuple(_recorded(one, late) if late.n_sensors <= DENSE else one for one in (*nets, *known))
+    members = tuple(_recorded(one, late) if late.n_sensors <= DENSE else one for one in (*nets, known))
     trial = PooledFilter(members, frozen=True).weigh(late)
-    pool = replace(trial, members=(*(_starting_after(late, net) for net in nets), *final))
+    pool = replace(trial, members=(*(_starting_after(late, net) for net in nets), final))
     half_life = _whitening(trial, late)
     if half_life is None:
         return replace(ScaledFilter(trial, frozen=True).choose(late), inner=pool)
-    white = WhitenedFilter(trial, half_life).after(late)
-    return replace(ScaledFilter(white, frozen=True).choose(late), inner=replace(white, inner=pool))
+    white = WhitenedFilter(trial, half_life)
+    return replace(ScaledFilter(white, frozen=True).choose(late), inner=replace(white.after(late), inner=pool))
 
 
 def _starting_after(panel: Panel, net: NodeNet) -> NodeNet:

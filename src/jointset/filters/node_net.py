@@ -18,6 +18,7 @@ import numpy as np
 
 from jointset.adjacency import correlation_knn
 from jointset.backbones.calendar import Calendar, calendar_of
+from jointset.backbones.interface import seed_list
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.filters import node_net_cells as cells
@@ -118,7 +119,7 @@ class NodeNet:
         checkpoint: str | Path | None = None,
     ) -> list[NodeNet]:
         """Independent pools for several seeds (0 .. k - 1 for a number k), trained in one program."""
-        seeds = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+        seeds = seed_list(seeds)
         members, calendar = len(self.identities), calendar_of(panel, HARMONICS, HARMONICS)
         fitted = replace(self, shift=_shift_of(panel), sensors=panel.n_sensors, calendar=calendar)
         if panel.timestamps is not None and panel.cadence:
