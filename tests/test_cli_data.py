@@ -12,7 +12,8 @@ from jointset.commands.data import data_app
 from jointset.datasets import registry
 from jointset.datasets.cells import cell
 from jointset.datasets.sources.entry import DataWarning
-from jointset.report.cell import cell_figure, last_week, layout, telling_sensors
+from jointset.report.cell import cell_figure, last_week, telling_sensors
+from jointset.sensor_places import layout
 
 app = typer.Typer(cls=Commands)
 app.add_typer(data_app, name="data")

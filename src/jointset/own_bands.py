@@ -28,3 +28,11 @@ def own_quantiles(ratios: Array, alpha: float) -> Array:
     if k <= m and not np.isnan(ratios).any():
         return np.partition(ratios, k - 1, axis=0)[k - 1]
     return np.array([score_quantile(np.sort(column[~np.isnan(column)]), alpha) for column in ratios.T])
+
+
+def own_ends(law: Forecast, quantiles: Array | None) -> tuple[Array, Array] | None:
+    """Ends of the bands mean ± c_i sd_i (N,); None where there are no c_i."""
+    if quantiles is None or not isinstance(law, Spread):
+        return None
+    reach = quantiles * np.sqrt(law.variance)
+    return law.mean - reach, law.mean + reach

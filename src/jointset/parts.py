@@ -69,6 +69,7 @@ MODULES = {
     "reuse": "Reuse",
     "scores": "BlockMaximum ComponentScore Mahalanobis MaxStudentised RootMahalanobis SingleScore",
     "sensor_health": "Usual",
+    "sensor_places": "Places",
     "trust": "Reference Watch",
 }
 TODAY = {"GPVAR": "GraphRegression", "GPVARBackbone": "GPVAR"}  # stored name, and the class that has another one by now

@@ -20,6 +20,7 @@ from jointset.errors import InputError, require
 from jointset.folders import Stored, reading
 from jointset.labels import panel_of, reading_of, require_sensors
 from jointset.outliers import scorable, warn_absurd, warn_codes
+from jointset.own_bands import own_ends
 from jointset.panel import Panel
 from jointset.passes import Progress, laws_of, run_together
 from jointset.regions import named
@@ -28,6 +29,7 @@ from jointset.runs import Outcome as Outcome
 from jointset.runs import Run as Run
 from jointset.scores import Mahalanobis
 from jointset.sensor_health import Usual, usual_of
+from jointset.sensor_places import Places, places_of
 from jointset.stored_models import restore_predictor, save_predictor
 from jointset.trust import Trust, Watch
 
@@ -77,7 +79,8 @@ class JointPredictor:
         self.shift: Array = np.empty(0)
         self.scale: Array = np.empty(0)
         self.left_out: tuple[str, ...] = ()  # sensors of the source that it was not fitted on: ignored in later rows
-        self.usual: Usual | None = None  # how long sensors are silent or stand still; older models lack it
+        self.usual: Usual | None = None  # how long sensors are silent or stand still; older models lack it, and
+        self.places: Places | None = None  # where the sensors are drawn
         self.filter_state: Any = None  # set by calibrate, with the next two; advanced by update and run
         self.calibration_state: Any = None
         self.calibration_scores: Array = np.empty(0)  # in time order; (m, K) where a set has K radii
@@ -139,7 +142,8 @@ class JointPredictor:
         if not frozen:
             self.filter = self.filter.fit(panel.with_values((panel.values - shift) / scale), **options)
         self.calibration = sharing(self.calibration, shares_of(self.filter))
-        self.sensors, self.shift, self.scale, self.usual = panel.sensors, shift, scale, usual_of(panel)
+        self.sensors, self.shift, self.scale = panel.sensors, shift, scale
+        self.usual, self.places = usual_of(panel), places_of(panel)
         self.shaped_on = (panel if pilot is None else pilot) if isinstance(self.filter, Shaped) else None
         self.filter_state = self.calibration_state = self.watch = self._pending = self.reuse = None
         return self
@@ -222,11 +226,7 @@ class JointPredictor:
 
     def own_bounds(self) -> tuple[Array, Array] | None:
         """Ends of the band of each sensor by itself (N,), at the same level; None where the method has none."""
-        law, own = self._ahead()[0], None if self.usual is None else self.usual.own
-        if own is None:
-            return None
-        reach = own * np.sqrt(law.variance)
-        return law.mean - reach, law.mean + reach
+        return own_ends(self._ahead()[0], None if self.usual is None else self.usual.own)
 
     def _ahead(self) -> tuple[Any, Array | float, float]:
         """Law of the next step in the units of the data, what cuts out its set, and its radius as one number."""

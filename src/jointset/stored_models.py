@@ -9,6 +9,7 @@ from jointset.contracts import Array, Calibration, Filter, Score
 from jointset.folders import Stored, refusing, save_folder
 from jointset.reuse import Reuse
 from jointset.sensor_health import Usual
+from jointset.sensor_places import Places
 from jointset.soundness import require_next_set, require_sound, require_working
 from jointset.trust import Watch
 
@@ -32,8 +33,10 @@ STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
     "usual": Usual | None,
     "left_out": tuple[str, ...],
     "reuse": Reuse | None,
+    "places": Places | None,
 }
-LATER = {"reuse": None, "usual": None, "left_out": ()}  # parts that older folders lack, and what stands for them
+# parts that older folders lack, and what stands for them
+LATER = {"reuse": None, "places": None, "usual": None, "left_out": ()}
 
 
 def save_predictor(predictor: JointPredictor, path: str | Path) -> None:

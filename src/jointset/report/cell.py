@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
 
-from jointset.communities import components
 from jointset.contracts import Array
 from jointset.datasets.cells import Cell
 from jointset.report.figures import INK, STYLE, halves, new_figure
+from jointset.sensor_places import layout
 
 WEEK = 7 * 86_400
 STEPS = 500  # drawn where there are no time stamps
@@ -26,7 +26,6 @@ SHOWN = 5
 NODES = "viridis"
 FILLED = "#d9780f"
 MANY = 25  # sensors from which only those with readings on the right are named
-MOST_EXACT = 60  # sensors up to which the layout that respects graph distances is drawn
 SIDES = (
     *((8, 0, "left", "center"), (-8, 0, "right", "center"), (0, 8, "center", "bottom"), (0, -8, "center", "top")),
     *((7, 5, "left", "bottom"), (7, -5, "left", "top"), (-7, 5, "right", "bottom"), (-7, -5, "right", "top")),
@@ -78,37 +77,6 @@ def positions(cell: Cell) -> Array:
         return np.stack([places[:, 1], places[:, 0]], axis=1)
     n = cell.panel.n_sensors
     return layout(np.zeros((n, n)) if cell.panel.adjacency is None else cell.panel.adjacency)
-
-
-def layout(adjacency: Array) -> Array:
-    """Layout (N, 2) of a graph, always the same: every connected part on its own, the largest first, in rows."""
-    parts = sorted(components(adjacency), key=len, reverse=True)
-    drawn = [np.sqrt(len(part)) * _part_layout(adjacency[np.ix_(part, part)]) for part in parts]
-    sizes = [np.abs(places).max(axis=0) + 0.5 for places in drawn]  # half width and height, with room for the dots
-    widest = max(2 * sizes[0][0], 2.5 * np.sqrt(len(adjacency)))
-    out = np.zeros((len(adjacency), 2))
-    x, y, tallest = 0.0, 0.0, 0.0
-    for part, places, (width, height) in zip(parts, drawn, sizes, strict=True):
-        if x and x + 2 * width > widest:  # the next row
-            x, y, tallest = 0.0, y - tallest - height, 0.0
-        out[list(part)] = places + np.array([x + width, y])
-        x, tallest = x + 2 * width, max(tallest, height)
-    return out
-
-
-def _part_layout(adjacency: Array) -> Array:
-    """Layout (n, 2) of a connected graph inside the unit circle, turned to be wider than tall."""
-    import networkx as nx
-
-    n = len(adjacency)
-    if n == 1:
-        return np.zeros((1, 2))
-    graph = nx.from_numpy_array(adjacency)
-    found = nx.kamada_kawai_layout(graph, weight=None) if n <= MOST_EXACT else nx.spring_layout(graph, seed=0)
-    places = np.stack([found[i] for i in range(n)])
-    places = places - places.mean(axis=0)
-    places = places @ np.linalg.svd(places, full_matrices=False)[2].T
-    return places / np.linalg.norm(places, axis=1).max()
 
 
 def draw_network(figure: Any, cell: Cell, shown: list[int], colors: Colors) -> None:
