@@ -17,8 +17,8 @@ LAYERS = {  # lowest first: a module belongs where the longest of its prefixes s
     "scores, regions, calibration": "regions regions_composite scores calibration own_bands",
     "predictor": """integrated_time trust reuse clock_coverage runs limits promise soundness saving passes
         calibrating stored_models predictor""",
-    "live and experiments": """streaming writing datasets catalogue paper_rows published methods experiments advice
-        checks __init__""",
+    "live and experiments": """streaming next_set writing datasets catalogue paper_rows published methods experiments
+        advice checks __init__""",
     "bench, audits, report": "terminal paper pages bench audits report",
     "commands": "commands cli",
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from jointset.limits import UNLIMITED, Limits
 from jointset.live_cells import Options, Reading
 from jointset.live_rows import BAD, readings
 from jointset.outliers import require_sane, too_large
-from jointset.predictor import JointPredictor
+from jointset.predictor import JointPredictor, Outcome
 from jointset.row_clock import Event, RowClock, span
 from jointset.sensor_health import LEAST, expecting_nothing, falling_ill, observe, start_health, unknown_usual
 from jointset.times import live_seconds
@@ -94,7 +94,7 @@ class Stream:
             if self.clock.repeated(seconds, found.values):
                 self._tell(Event("repeated rows, skipped", f"row {self.rows} ({found.time}) repeats a row: skipped"))
                 return {"row": self.rows, "time": found.time, "repeated": True}
-            answer, after = advance(self._expecting(seconds), found.values, self.top, self.limits)
+            answer, after = advance(expecting(self.predictor, seconds), found.values, self.top, self.limits)
         except BAD as error:
             self.bad += 1
             return {"row": self.rows, "error": " ".join(str(error).split())}
@@ -106,14 +106,6 @@ class Stream:
         if self.trust:
             answer["trust"] = self._verdict(after)
         return {"row": self.rows, "time": found.time, **answer}
-
-    def _expecting(self, seconds: int | None) -> JointPredictor:
-        """The predictor, told when the row is where it follows the clock."""
-        if seconds is None or not self.predictor.follows_clock:
-            return self.predictor
-        told = self.predictor.copy()
-        told.expect(seconds)
-        return told
 
     def _follow(self, after: JointPredictor, seconds: int | None, reading: Reading) -> None:
         """Go on from the predictor after a row, and tell what is unusual about the row."""
@@ -160,6 +152,33 @@ class Stream:
         return json_ready({**trust, "verdict": verdict, "by_clock": self.by_clock or None, **ailing})
 
 
+def expecting(predictor: JointPredictor, seconds: int | None) -> JointPredictor:
+    """The predictor, told when the row is where it follows the clock."""
+    if seconds is None or not predictor.follows_clock:
+        return predictor
+    told = predictor.copy()
+    told.expect(seconds)
+    return told
+
+
+class Step(NamedTuple):
+    """What one reading came to: the facts of its answer, the set that was announced, and the predictor after it."""
+
+    facts: dict[str, Any]  # score, radius, inside, observed, and what a null radius means
+    bounds: tuple[Array, Array]  # of the set announced, (N,) each, clipped
+    top: list[dict[str, Any]]  # the sensors that contribute most, largest first
+    contributions: Array  # (N,) to the score
+    outcome: Outcome
+    after: JointPredictor
+
+    def answer(self) -> dict[str, Any]:
+        """The JSON-ready answer."""
+        names, ends = self.after.sensors, np.stack(self.bounds, axis=1)
+        whole = bool(np.isfinite(ends).all())
+        bounds = dict(zip(names, ends.tolist() if whole else json_ready(ends.tolist()), strict=True))
+        return {**self.facts, "bounds": bounds, "top": self.top}
+
+
 def advance(
     predictor: JointPredictor, y: Array, top: int = 3, limits: Limits = UNLIMITED
 ) -> tuple[dict[str, Any], JointPredictor]:
@@ -169,41 +188,47 @@ def advance(
     is refused, and one absurdly far from those of training; an infinite score, of a reading off an interval of no
     length, is none of these.
     """
+    step = take_step(predictor, y, top, limits)
+    return step.answer(), step.after
+
+
+def take_step(predictor: JointPredictor, y: Array, top: int = 3, limits: Limits = UNLIMITED) -> Step:
+    """As `advance`, with the parts of the answer apart."""
     if predictor.standardize:
         require_sane(y, predictor.sensors, predictor.shift, predictor.scale)
     region, after = predictor.predict(), predictor.copy()
     with np.errstate(all="ignore"):
-        named = _named(predictor, y, top, limits)
+        contributions = predictor.contributions(y)
+        named = _named(predictor, y, contributions, top, limits)
         outcome = after.update(y)
         scored = not math.isnan(outcome.score) or not outcome.observed
         finite = scored and np.isfinite(after.predict().center).all()
     if not finite:
         worst = int(np.nanargmax(np.abs(y)))
         raise InputError(too_large(predictor.sensors[worst], y[worst]))
-    lower, upper = (end.tolist() for end in limits.clip(region.bounds))
-    bounds = {name: [lower[i], upper[i]] for i, name in enumerate(predictor.sensors)}
-    answer = {
+    lower, upper = limits.clip(region.bounds)
+    facts = {
         "score": outcome.score,
         "radius": outcome.radius,
         "inside": outcome.inside if outcome.observed else None,
         "observed": outcome.observed,
         **_unusual(outcome.radius),
-        "bounds": bounds,
-        "top": [{**entry, "lower": bounds[name][0], "upper": bounds[name][1]} for name, entry in named.items()],
     }
-    return json_ready(answer), after
+    tops = [{**entry, "lower": float(lower[i]), "upper": float(upper[i])} for i, entry in named.items()]
+    return Step(json_ready(facts), (lower, upper), json_ready(tops), contributions, outcome, after)
 
 
-def _named(predictor: JointPredictor, y: Array, top: int, limits: Limits) -> dict[str, dict[str, Any]]:
+def _named(
+    predictor: JointPredictor, y: Array, contributions: Array, top: int, limits: Limits
+) -> dict[int, dict[str, Any]]:
     """The sensors that contribute most: value, what was to be expected given all others, and the sensor's own band."""
-    contributions = predictor.contributions(y)
     places = largest(contributions, y, top)
     given, own = predictor.given_others(y), predictor.own_bounds()
     unknown = (np.full(len(y), np.nan), np.full(len(y), np.nan))
     mean, sd = unknown if given is None else given
     low, high = limits.clip(unknown if own is None else own)
     return {
-        predictor.sensors[i]: {
+        i: {
             "sensor": predictor.sensors[i],
             "contribution": float(contributions[i]),
             "value": float(y[i]),

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from jointset.errors import InputError
+from jointset.next_set import next_set, set_parts
 
 if TYPE_CHECKING:
     from jointset.limits import Limits
@@ -157,20 +158,13 @@ def show_trust(predictor: JointPredictor) -> None:
 
 def show_region(predictor: JointPredictor, as_json: bool, limits: Limits) -> None:
     """The set for the next reading, and the band of every sensor by itself where the method has one."""
-    region, names = predictor.predict(), predictor.sensors
-    mean, own = limits.inside(region.center), predictor.own_bounds()
-    bands = {"bounds": limits.clip(region.bounds)} | ({} if own is None else {"own": limits.clip(own)})
-    radius = getattr(region, "radius", None)
-    facts = {} if radius is None else {"radius": radius}
-    facts |= {"width": region.width, "width_full": region.width_full, "log_volume": region.log_volume}
     if as_json:
-        ends = {key: dict(zip(names, zip(*band, strict=True), strict=True)) for key, band in bands.items()}
-        infinite = {"infinite": True} if radius == float("inf") else {}
-        show_json({**facts, **infinite, "mean": dict(zip(names, mean, strict=True)), **ends})
+        show_json(next_set(predictor, limits))
         return
+    mean, bands, facts = set_parts(predictor, limits)
     (lower, upper), alone = bands["bounds"], bands.get("own", ())
     columns = ("sensor", "lower", "mean", "upper", *("own lower", "own upper")[: len(alone)])
-    cells = zip(names, lower, mean, upper, *alone, strict=True)
+    cells = zip(predictor.sensors, lower, mean, upper, *alone, strict=True)
     show_table(columns, [[name, *(f"{x:.4g}" for x in row)] for name, *row in cells])
     typer.echo(", ".join(f"{name} {number:.4g}" for name, number in facts.items()))
     typer.echo("lower and upper are the outermost points of the set along each sensor; --json prints all digits.")
