@@ -49,7 +49,7 @@ _conditional = partial(Method, family="conditional", mean="backbone", reference=
 _kalman = partial(
     Method, mean="own LGSSM", covariance="linear Kalman filter on the graph", family="filter", reference=PAPER
 )
-_neural = partial(Method, family="filter", tuned="MLE", learned=True, cost=10.0, reference=PAPER)
+_neural = partial(Method, family="filter", tuned="MLE", learned=True, package="torch", cost=10.0, reference=PAPER)
 _boxes = partial(Method, family="published", mean="backbone", geometries=("box",), cost=10.0)
 _balls = partial(
     Method,
@@ -253,6 +253,7 @@ OWN = (
         paper="MultiDimSPCI (text)",
         covariance="one covariance, radius from a network",
         tuned="pinball loss",
+        package="torch",
     ),
     _boxes(
         "spci",
@@ -279,6 +280,7 @@ OWN = (
         paper="HopCPT",
         covariance="an interval a sensor from similar past residuals",
         tuned="1,000 updates, the paper has 10,000",
+        package="torch",
         adaptive="own",
         one_at_a_time=True,
         reference="Auer et al. 2023",

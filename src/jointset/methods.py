@@ -19,6 +19,7 @@ from jointset.calibration.shared_level import AnyRule, SharedLevel
 from jointset.catalogue import FILTERS, METHODS, PUBLISHED, ROWS, TABLE
 from jointset.contracts import Calibration, Filter, MeanModel, Score
 from jointset.errors import require, require_known, some
+from jointset.extras import require_extra
 from jointset.filters.residual import ResidualFilter
 from jointset.filters.static import StaticFilter
 from jointset.panel import Panel
@@ -96,6 +97,8 @@ def predictor_for(
     (True, 'ACI', 0.2)
     """
     name = whole_name(method, shape, calibration)
+    if TABLE[name.method].package:
+        require_extra(TABLE[name.method].package, name.method)
     if name.method in ROWS:
         return row(str(name), alpha=alpha, warmup=warmup, standardize=standardize)
     if name.method in PUBLISHED:

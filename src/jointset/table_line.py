@@ -33,6 +33,8 @@ class Method:
         `graph`, `time stamps`.
     geometries
         The shapes its sets can have, the usual one first: `ellipsoid`, `box`.
+    package
+        What `fit` needs beyond the packages of every installation, `torch`; a fitted one is used without it.
     learned
         Trained, with a field `seed`; with `steps`, `device` and `recipe` where it has these fields.
     one_at_a_time
@@ -62,6 +64,7 @@ class Method:
     prominence: Mapping[str, int] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     geometries: tuple[str, ...] = ("ellipsoid", "box")
+    package: str = ""
     learned: bool = False
     one_at_a_time: bool = False
     pilot: str = "train"

@@ -16,6 +16,7 @@ import numpy as np
 from jointset.abilities import Differentiable, Linear
 from jointset.contracts import Array, Filter
 from jointset.errors import InputError, require
+from jointset.extras import require_extra
 
 FULL = 1024  # states up to this size are differentiated in all directions, larger ones in random ones
 DIRECTIONS = 64
@@ -52,10 +53,10 @@ def jacobian_rms_rate(
     >>> float(np.round(jacobian_rms_rate(filter_, np.zeros((2, 3)), second_moment=np.ones((3, 3)))[1], 5))
     0.33756
     """
+    step, h = _state_map(filter, state)
     import torch
     from torch.func import jvp, vmap
 
-    step, h = _state_map(filter, state)
     size = h.numel()
     roots = _root(second_moment, size, directions, seed)
     Z = torch.as_tensor(roots, dtype=torch.float64)  # (directions, d), rows are differences
@@ -174,6 +175,7 @@ def _root(second_moment: Array | None, size: int, directions: int | None, seed: 
 
 def _state_map(filter: Filter[Any], state: Any) -> tuple[StateMap, Any]:
     """The state map on flat tensors, (h, y) -> h, and the first state."""
+    require_extra("torch", "a Jacobian")
     state = filter.start() if state is None else state
     if isinstance(filter, Differentiable):
         return filter.state_map(state)

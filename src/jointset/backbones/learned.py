@@ -17,6 +17,7 @@ import numpy as np
 from jointset.backbones.interface import Backbone, seed_list, training_mean
 from jointset.contracts import Array
 from jointset.errors import require
+from jointset.extras import require_extra
 from jointset.panel import Panel
 
 CHUNK = 2_000_000  # numbers of a block of windows worked on at a time
@@ -101,6 +102,7 @@ class LearnedBackbone(Backbone):
         progress: Progress | None = None,
     ) -> list[Self]:
         """Independent backbones for several seeds (0 .. k - 1 for a number k), trained in one program."""
+        require_extra("torch", f"training a {type(self).__name__}")
         from jointset.backbones.training import train_seeds  # torch is imported here
 
         seeds, ready = seed_list(seeds), self._prepared(panel)

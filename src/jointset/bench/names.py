@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from jointset.catalogue import FAMILIES, METHODS, TABLE
 from jointset.datasets.origins import file_parts, name_parts
-from jointset.errors import InputError, require, require_known, suggest
+from jointset.errors import InputError, require, require_known, some, suggest
 from jointset.experiments.rows import PILOTS
+from jointset.extras import installed, lack_of, require_extra
 from jointset.methods import Name, parse, require_geometry
 from jointset.paper_rows import CATALOGUE
 
@@ -33,8 +34,8 @@ METHOD_GROUPS = {
 GRID = "grid"  # every geometry and wrap of every method; `grid:NAME` of one method or group
 
 
-class Cells(NamedTuple):
-    """Cells to run, and a sentence for every one that was left out of a group."""
+class Chosen(NamedTuple):
+    """Cells or methods to run, and a sentence for those that were left out of a group."""
 
     names: list[str]
     left_out: list[str]
@@ -49,7 +50,7 @@ def cells_named(text: str) -> list[str]:
     return list(dict.fromkeys(name for item in _items(text) for name in _cells_of(item)))
 
 
-def cells_to_run(text: str) -> Cells:
+def cells_to_run(text: str) -> Chosen:
     """Cells of a list; those that only a group asks for are left out when their data is not here."""
     named = [item for item in _items(text) if item.lower() not in CELL_GROUPS]
     kept, left_out = [], []
@@ -59,7 +60,7 @@ def cells_to_run(text: str) -> Cells:
             left_out.append(f"{name} left out: {lack}")
         else:
             kept.append(name)
-    return Cells(kept, left_out)
+    return Chosen(kept, left_out)
 
 
 def absence(name: str) -> str:
@@ -123,6 +124,19 @@ def methods_named(text: str) -> list[str]:
     """
     names = [name for item in _items(text) for name in _methods_of(item.lower())]
     return list(dict.fromkeys(_checked(name) for name in names))
+
+
+def methods_to_run(text: str, here: bool = True) -> Chosen:
+    """Methods of a list; those that only a group asks for are left out when a package they need is not here."""
+    wanted = methods_named(text)
+    needed = {name: TABLE[parse(name).method].package for name in wanted} if here else {}
+    lacking = {name: package for name, package in needed.items() if package and not installed(package)}
+    for item in (item.lower() for item in _items(text)):
+        if item not in METHOD_GROUPS and not item.startswith(GRID) and (name := _checked(item)) in lacking:
+            require_extra(lacking[name], name)
+    why = [lack_of(package, "their training") for package in dict.fromkeys(lacking.values())]
+    told = [f"{some([*lacking])} left out: {'; '.join(why)}"] if lacking else []
+    return Chosen([name for name in wanted if name not in lacking], told)
 
 
 def _methods_of(item: str) -> Sequence[str]:

@@ -19,6 +19,7 @@ from jointset.bench.plan import Task
 from jointset.bench.results import KEY, read_results, read_runs, write_rows, write_run, write_trace
 from jointset.bench.task import Done
 from jointset.errors import InputError, require
+from jointset.extras import optional
 from jointset.writing import new_folder
 
 Engine = Callable[[Sequence[Task]], Iterator[Done]]
@@ -160,6 +161,5 @@ def require_device(device: str, here: bool = True) -> None:
     """Refuse an unknown device, or one that is not there where the work is done here."""
     require(device in ("cpu", "cuda"), f"unknown device {device!r}: choose cpu or cuda")
     if device == "cuda" and here:
-        import torch
-
+        torch = optional("torch", "--device cuda")
         require(torch.cuda.is_available(), "no CUDA device here: leave --device out, or run on a machine with one")

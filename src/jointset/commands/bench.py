@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from jointset.errors import InputError, require, require_alpha, require_known
+from jointset.extras import require_extra
 from jointset.terminal import note
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def bench_command(
         from jointset.bench.processes import starter
 
         starter(*HERE[engine])  # workers load while this process does, and plans
-    from jointset.bench.names import backbones_named, cells_to_run, methods_named, pilot_named, protocols_named
+    from jointset.bench.names import backbones_named, cells_to_run, methods_to_run, pilot_named, protocols_named
     from jointset.bench.plan import Settings, data_digest, tasks
     from jointset.bench.progress import shown
     from jointset.bench.results import read_results, read_runs
@@ -87,14 +87,14 @@ def bench_command(
     require(jobs is None or jobs >= 1, f"--jobs {jobs}: give the number of processes, 1 or more")
     require(limit_steps >= 0, f"--limit-steps {limit_steps}: give a number of steps; 0 is no limit")
     settings = Settings(alpha, limit_steps, recipe.lower(), device, pilot_named(pilot))
-    wanted, named = methods_named(methods), cells_to_run(cells)
-    check_recipe(wanted, settings.recipe)
+    wanted, named = methods_to_run(methods, here=engine in HERE), cells_to_run(cells)
+    check_recipe(wanted.names, settings.recipe)
     require_device(device, here=engine in HERE)
     run = engine_named(engine, jobs or (1 if device == "cuda" else cores()))
     asked = partial(
         tasks,
         named.names,
-        wanted,
+        wanted.names,
         range(seeds),
         protocols=protocols_named(protocol),
         backbones=backbones_named(backbone),
@@ -103,7 +103,7 @@ def bench_command(
     )
     require(out.is_dir() or not out.exists(), f"--out {out} is a file: give the folder of the results")
     read_runs(out)  # a record that cannot be continued is refused before any work
-    for text in named.left_out:
+    for text in (*wanted.left_out, *named.left_out):
         note(text)
     require(bool(named.names), f"none of the cells of {cells!r} has its data here: `jointset data list` shows what has")
     lacking = prepare(named.names)
@@ -149,7 +149,7 @@ def engine_named(name: str, jobs: int) -> Any:
         from jointset.bench.engine_local import run_local
 
         return partial(run_local, jobs=jobs)
-    require(find_spec("distributed") is not None, "this engine needs Dask: pip install 'jointset[dask]'")
+    require_extra("distributed", f"the engine {name}")
     from jointset.bench.engine_dask import run_dask
 
     return partial(run_dask, jobs=jobs, address=None if address in ("", "local") else address)

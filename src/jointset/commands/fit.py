@@ -12,6 +12,7 @@ import typer
 
 from jointset.commands import readings
 from jointset.errors import InputError, require, some
+from jointset.extras import installed, lack_of
 from jointset.terminal import counted, note, phases, several, show_summary, show_trust, warn
 
 DEFAULT = "default"  # the method of `fit`
@@ -38,13 +39,14 @@ def fit_command(
     rename: readings.Rename = None,
     ignore_unknown: readings.IgnoreEdges = False,
     method: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--method",
             "--filter",
-            help="Name from `jointset methods`: default (trained), quick (seconds), ewma:box+aci, ...",
+            help="Name from `jointset methods`: default (trained), quick (seconds), ewma:box+aci, ...; "
+            "else default, or quick where torch is not installed.",
         ),
-    ] = DEFAULT,
+    ] = None,
     shape: Annotated[str, typer.Option(help="ellipsoid or box.")] = "ellipsoid",
     calibration: Annotated[
         str | None,
@@ -80,6 +82,7 @@ def fit_command(
     from jointset.panel import Panel
     from jointset.writing import model_folder
 
+    method = method or usual_method()
     training: dict[str, Any] = {"seed": seed, "device": device, "steps": steps}
     predictor = predictor_for(
         method,
@@ -148,6 +151,14 @@ def fit_command(
     if text:
         warn(text)
     raise typer.Exit(code)
+
+
+def usual_method() -> str:
+    """What is fitted where no method is asked for."""
+    if installed("torch"):
+        return DEFAULT
+    note(f"{lack_of('torch', f'the method {DEFAULT}')}; this is quick")
+    return "quick"
 
 
 def training_told(started: Callable[..., None]) -> Callable[[int, int, float], None]:

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from jointset.commands.readings import Alpha
-from jointset.terminal import busy, phases, show_results
+from jointset.errors import some
+from jointset.extras import lack_of
+from jointset.terminal import busy, note, phases, show_results
 
 Track = Annotated[
     str, typer.Option(help="Kind of network: A stationary, B correlated noise, C heavy tails, D drift, E jump.")
@@ -30,16 +32,19 @@ def demo_command(
     """Compare a few methods on a simulated network and write a report page."""
     from jointset.datasets import generate_grssf
     from jointset.errors import require_alpha
-    from jointset.report.demo import METHODS, TRACKS, compare
+    from jointset.report.demo import METHODS, TRACKS, compare, methods_here
     from jointset.report.page import write_report
     from jointset.writing import new_folder
 
     require_alpha(alpha)
-    with phases(len(METHODS) + 2) as started:
+    methods = methods_here()
+    if left_out := [name for name in METHODS if name not in methods]:
+        note(f"{some(left_out)} left out: {lack_of('torch', 'training')}")
+    with phases(len(methods) + 2) as started:
         started("simulating")
         panel = generate_grssf(track, n=n, seed=seed, length=length).panel
         folder = new_folder(out)
-        results = compare(panel, METHODS, alpha, started)
+        results = compare(panel, methods, alpha, started)
         started("drawing")
         facts: dict[str, Any] = {"track": track.upper(), "n": n, "seed": seed, "length": length, "alpha": alpha}
         facts["command"] = " ".join(["jointset demo", *(f"--{name} {value}" for name, value in facts.items())])

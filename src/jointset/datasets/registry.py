@@ -14,7 +14,6 @@ import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from jointset.datasets.sources.tables import without_repeats
 from jointset.datasets.sources.traffic import METR_LA, PEMS_BAY
 from jointset.datasets.sources.uci import AQI, ELEC_UCI
 from jointset.errors import InputError, require, suggest
+from jointset.extras import installed
 from jointset.files import existing_file, load_npz, naming
 from jointset.panel import Panel
 
@@ -239,7 +239,7 @@ def _hindrance(home: Home, folder: Path) -> int:
     """Which home first: files that are all in place, then what can be fetched and read, then the rest."""
     if all((folder / remote.filename).exists() for remote in home.files):
         return 0
-    return 2 if home.needs and find_spec(home.needs) is None else 1
+    return 2 if home.needs and not installed(home.needs) else 1
 
 
 def _obtain(name: str, home: Home, folder: Path, force: bool, progress: Progress) -> dict[str, Path]:

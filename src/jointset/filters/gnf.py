@@ -18,6 +18,7 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import require
+from jointset.extras import require_extra
 from jointset.filters import cells
 from jointset.filters.recipes import RECIPES, Recipe
 from jointset.graph import normalized_shift
@@ -135,6 +136,7 @@ class GNF:
     def _train(
         self, panel: Panel, seeds: list[int], progress: Progress | None, checkpoint: str | Path | None
     ) -> Trained:
+        require_extra("torch", "training a GNF")
         from jointset.filters.gnf_training import NodeModel, PooledModel, VectorModel  # torch is imported here
         from jointset.filters.training import train
 

@@ -21,6 +21,7 @@ from jointset.backbones.calendar import Calendar, calendar_of
 from jointset.backbones.interface import seed_list
 from jointset.contracts import Array
 from jointset.errors import require
+from jointset.extras import require_extra
 from jointset.filters import node_net_cells as cells
 from jointset.filters.cells import pooled_step
 from jointset.filters.node_net_cells import NodeNetWeights
@@ -124,6 +125,7 @@ class NodeNet:
         fitted = replace(self, shift=_shift_of(panel), sensors=panel.n_sensors, calendar=calendar)
         if panel.timestamps is not None and panel.cadence:
             fitted = replace(fitted, cadence=panel.cadence, first_time=int(panel.timestamps[-1]) + panel.cadence)
+        require_extra("torch", "training the learned members")
         from jointset.filters.members import trained_members  # torch is imported here
 
         trained = trained_members(fitted, panel, seeds, progress, checkpoint)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
+from jointset.extras import require_extra
 from jointset.published.forest import weighted_quantiles
 from jointset.storage import storable
 
@@ -58,6 +59,7 @@ def encode(attention: Attention, sensor: int, contexts: Array) -> tuple[Array, A
 
 def train(residuals: Array, window: int, updates: int, seed: int) -> Attention:
     """Maps of all sensors from residuals (m, N), by AdamW."""
+    require_extra("torch", "training an attention")
     from jointset.filters.training import threads
 
     spread = np.maximum(residuals.std(axis=0), 1e-12)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
+from jointset.extras import require_extra
 from jointset.storage import storable
 
 HIDDEN = 128
@@ -51,6 +52,7 @@ def evaluate(network: Network, features: Array) -> Array:
 
 def train(residuals: Array, scores: Array, window: int, alpha: float, epochs: int, seed: int) -> Network:
     """Fit the 1 - alpha quantile of scores (m,) given the `window` residuals (m, N) before each."""
+    require_extra("torch", "training a network")
     import torch
 
     from jointset.filters.training import threads

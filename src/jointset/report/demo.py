@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jointset.methods import predictor_for
+from jointset.catalogue import TABLE
+from jointset.extras import installed
+from jointset.methods import parse, predictor_for
 from jointset.panel import Panel
 from jointset.predictor import Run
 
@@ -40,6 +42,12 @@ class Result:
     def row(self) -> dict[str, Any]:
         """Coverage, sizes and time."""
         return {**self.run.summary(), "seconds": self.seconds}
+
+
+def methods_here() -> dict[str, bool]:
+    """The methods of the demonstration that can be fitted with the packages that are installed."""
+    packages = {name: TABLE[parse(name).method].package for name in METHODS}
+    return {name: scaled for name, scaled in METHODS.items() if not packages[name] or installed(packages[name])}
 
 
 def compare(

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.datasets.sources.entry import Paths, optional, pick
+from jointset.datasets.sources.entry import Paths, pick
 from jointset.datasets.sources.pickles import read_arrays
 from jointset.datasets.sources.tables import matrix, read_table, reading
 from jointset.errors import InputError, require, some
+from jointset.extras import optional
 from jointset.panel import Panel
 
 UNITS = {"ns": 10**9, "us": 10**6, "ms": 10**3, "s": 1}
@@ -39,7 +40,7 @@ def parse(paths: Paths) -> Panel:
 def read_store(path: Path) -> tuple[Array, list[str], Array]:
     """Values (T, N), column names and seconds (T,) of the one data frame in a pandas "fixed" HDF5 store."""
     with reading(path):
-        h5py = optional("h5py", "hdf5", "an HDF5 file")
+        h5py = optional("h5py", "an HDF5 file")
         with h5py.File(path, "r") as file:
             frames = [group for group in file.values() if "block0_values" in group]
             require(len(frames) == 1, f"expected one pandas table, found {len(frames)}: is it the right file?")

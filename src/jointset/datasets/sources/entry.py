@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 from jointset.errors import InputError, require
@@ -111,15 +109,6 @@ class Dataset:
             if found < whole
         ]
         return " and ".join(lacks)
-
-
-def optional(package: str, extra: str, purpose: str) -> ModuleType:
-    """An optional package, or one line that says how to install it."""
-    try:
-        return import_module(package)
-    except ImportError:
-        install = f"pip install 'jointset[{extra}]'"
-        raise InputError(f"{purpose} needs the package {package}, which is not installed: {install}") from None
 
 
 def pick(paths: Paths, part: str) -> Path:
