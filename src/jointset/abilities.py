@@ -185,6 +185,10 @@ class Components(Splitting, Protocol):
         """Component scores (..., K) of residuals (..., N)."""
         ...
 
+    def slopes(self, e: Array) -> Array:
+        """Slope of every component score (K, N) at one residual (N,), up to a positive factor each."""
+        ...
+
     def at_least(self, scores: Array) -> Array:
         """Component scores (..., K), those below the least raised to it."""
         ...
@@ -216,4 +220,25 @@ class TellsOneFromOthers(Protocol):
 
     def given_others(self, y: Array) -> tuple[Array, Array]:
         """Mean and sd of each reading (..., N) given the others; NaN where missing."""
+        ...
+
+
+@runtime_checkable
+class Dividing(Protocol):
+    """A score that divides exactly over the sensors (`jointset.shares`)."""
+
+    def shares(self, law: Any, y: Array) -> Array:
+        """Shares (N,) of the sensors in the score of one reading, of every part where it has several (K, N).
+
+        They add up to 1, or are all 0 where the score is; 0 where missing.
+        """
+        ...
+
+
+@runtime_checkable
+class NearNormal(Protocol):
+    """A forecast that is no normal law, but has one of the same spread."""
+
+    def as_normal(self) -> Any:
+        """That law."""
         ...

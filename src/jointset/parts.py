@@ -50,6 +50,7 @@ MODULES = {
     "filters.static": "StaticFilter",
     "filters.var": "VARFilter VARState",
     "filters.whitened": "WhitenedFilter WhitenedState",
+    "graph_edges": "Edges",
     "partial": "GapScale",
     "published.copula": "CopulaRule CopulaState",
     "published.filter": "OwnScore PublishedFilter PublishedState",

@@ -10,17 +10,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from jointset.abilities import Clocked, Restarting, Shaped, TellsOneFromOthers, message_start, shares_of
+from jointset.abilities import Clocked, Restarting, Shaped, message_start, shares_of
 from jointset.calibrating import adapts, calibrate, gap_scale, watch_from
 from jointset.calibration import Split
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.shared_level import AnyRule, moved, next_radii, one_score, sharing
 from jointset.contracts import Array, Filter, Region, Score
 from jointset.errors import InputError, require
+from jointset.explaining import Explains
 from jointset.folders import Stored, reading
+from jointset.graph_edges import Edges, edges_of
 from jointset.labels import panel_of, reading_of, require_sensors
 from jointset.outliers import scorable, warn_absurd, warn_codes
-from jointset.own_bands import own_ends
 from jointset.panel import Panel
 from jointset.passes import Progress, laws_of, run_together
 from jointset.regions import named
@@ -34,7 +35,7 @@ from jointset.stored_models import restore_predictor, save_predictor
 from jointset.trust import Trust, Watch
 
 
-class JointPredictor:
+class JointPredictor(Explains):
     """One calibrated joint prediction set for the whole next reading.
 
     Parameters
@@ -81,6 +82,7 @@ class JointPredictor:
         self.left_out: tuple[str, ...] = ()  # sensors of the source that it was not fitted on: ignored in later rows
         self.usual: Usual | None = None  # how long sensors are silent or stand still; older models lack it, and
         self.places: Places | None = None  # where the sensors are drawn
+        self.graph: Edges | None = None  # that of the training panel, where it had one
         self.filter_state: Any = None  # set by calibrate, with the next two; advanced by update and run
         self.calibration_state: Any = None
         self.calibration_scores: Array = np.empty(0)  # in time order; (m, K) where a set has K radii
@@ -144,6 +146,7 @@ class JointPredictor:
         self.calibration = sharing(self.calibration, shares_of(self.filter))
         self.sensors, self.shift, self.scale = panel.sensors, shift, scale
         self.usual, self.places = usual_of(panel), places_of(panel)
+        self.graph = edges_of(panel.adjacency)
         self.shaped_on = (panel if pilot is None else pilot) if isinstance(self.filter, Shaped) else None
         self.filter_state = self.calibration_state = self.watch = self._pending = self.reuse = None
         return self
@@ -211,22 +214,6 @@ class JointPredictor:
             )
         found = self.watch.trust(self.infinite_share)
         return found if self.reuse is None else self.reuse.corrected(found, self.alpha, adapts(self.calibration))
-
-    def contributions(self, y: Any) -> Array:
-        """How much each sensor of a reading adds to its score under the next law (N,); 0 where missing."""
-        return self.score.contributions(self._ahead()[0], self._reading(y))
-
-    def given_others(self, y: Any) -> tuple[Array, Array] | None:
-        """Mean and sd of each reading of a row (N,) given all others, under the next law; None where there is no law.
-
-        NaN where missing.
-        """
-        law, y = self._ahead()[0], self._reading(y)
-        return law.given_others(y) if isinstance(law, TellsOneFromOthers) else None
-
-    def own_bounds(self) -> tuple[Array, Array] | None:
-        """Ends of the band of each sensor by itself (N,), at the same level; None where the method has none."""
-        return own_ends(self._ahead()[0], None if self.usual is None else self.usual.own)
 
     def _ahead(self) -> tuple[Any, Array | float, float]:
         """Law of the next step in the units of the data, what cuts out its set, and its radius as one number."""

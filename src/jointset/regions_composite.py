@@ -16,7 +16,7 @@ from jointset.contracts import Array
 from jointset.regions import Sizes
 
 if TYPE_CHECKING:
-    from jointset.residuals.components import ComponentLaw
+    from jointset.residuals.component_law import ComponentLaw
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,12 @@ from jointset.regions import (
     studentised_score,
 )
 from jointset.regions_composite import ComponentRegion
+from jointset.shares import distance_shares, maximum_shares
 from jointset.storage import storable
 from jointset.ties import settled
 
 if TYPE_CHECKING:
-    from jointset.residuals.components import ComponentLaw
+    from jointset.residuals.component_law import ComponentLaw
 
 
 @storable
@@ -70,6 +71,10 @@ class Mahalanobis:
     def contributions(self, law: Law, y: Array) -> Array:
         """How much of the score goes away when a sensor is left out (..., N)."""
         return law.contributions(y)
+
+    def shares(self, law: Law, y: Array) -> Array:
+        """See `Dividing`: e_i (S^-1 e)_i over their sum."""
+        return distance_shares(law, y)
 
 
 @storable
@@ -115,6 +120,10 @@ class RootMahalanobis:
         """How much of the squared score goes away when a sensor is left out (..., N)."""
         return law.contributions(y)
 
+    def shares(self, law: Law, y: Array) -> Array:
+        """See `Dividing`: e_i (S^-1 e)_i over their sum."""
+        return distance_shares(law, y)
+
 
 @storable
 @dataclass(frozen=True)
@@ -150,6 +159,10 @@ class MaxStudentised:
     def contributions(self, law: Law, y: Array) -> Array:
         """|residual| / sd of every sensor (..., N); 0 where missing."""
         return np.nan_to_num(np.abs(y - law.mean) / np.sqrt(law.variance))
+
+    def shares(self, law: Law, y: Array) -> Array:
+        """See `Dividing`: all to the sensor that attains the maximum."""
+        return maximum_shares(self.contributions(law, y))
 
 
 @storable
@@ -197,6 +210,13 @@ class BlockMaximum:
             out[..., b] = self.inner.contributions(law.select(b), np.asarray(y)[..., b])
         return out
 
+    def shares(self, law: Law, y: Array) -> Array:
+        """See `Dividing`: all inside the block that attains the maximum."""
+        sizes = np.nan_to_num(self.measure(law, y)[:, 0], nan=-np.inf)
+        out, b = np.zeros(len(y)), self.blocks[int(sizes.argmax())]
+        out[b] = self.inner.shares(law.select(b), y[b])
+        return out
+
 
 @storable
 @dataclass(frozen=True)
@@ -230,6 +250,10 @@ class ComponentScore:
         e = (np.asarray(y, dtype=float) - law.mean) / law.unit
         return np.nan_to_num(e**2 / np.diag(law.structure.covariance))
 
+    def shares(self, law: ComponentLaw, y: Array) -> Array:
+        """See `Dividing`, of every component (K, N)."""
+        return law.shares(y)
+
 
 @storable
 @dataclass(frozen=True)
@@ -261,6 +285,10 @@ class SingleScore:
     def contributions(self, law: ComponentLaw, y: Array) -> Array:
         """As `ComponentScore.contributions`."""
         return ComponentScore().contributions(law, y)
+
+    def shares(self, law: ComponentLaw, y: Array) -> Array:
+        """See `Dividing`."""
+        return law.shares(y)[0]
 
 
 SHAPES: dict[str, Any] = {"ellipsoid": Mahalanobis, "box": MaxStudentised}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jointset.contracts import Array, Calibration, Filter, Score
 from jointset.folders import Stored, refusing, save_folder
+from jointset.graph_edges import Edges
 from jointset.reuse import Reuse
 from jointset.sensor_health import Usual
 from jointset.sensor_places import Places
@@ -34,9 +35,10 @@ STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
     "left_out": tuple[str, ...],
     "reuse": Reuse | None,
     "places": Places | None,
+    "graph": Edges | None,
 }
 # parts that older folders lack, and what stands for them
-LATER = {"reuse": None, "places": None, "usual": None, "left_out": ()}
+LATER = {"reuse": None, "places": None, "graph": None, "usual": None, "left_out": ()}
 
 
 def save_predictor(predictor: JointPredictor, path: str | Path) -> None:

@@ -164,7 +164,7 @@ def expecting(predictor: JointPredictor, seconds: int | None) -> JointPredictor:
 class Step(NamedTuple):
     """What one reading came to: the facts of its answer, the set that was announced, and the predictor after it."""
 
-    facts: dict[str, Any]  # score, radius, inside, observed, and what a null radius means
+    facts: dict[str, Any]  # score, radius, inside, observed, what a null radius means, who is to blame
     bounds: tuple[Array, Array]  # of the set announced, (N,) each, clipped
     top: list[dict[str, Any]]  # the sensors that contribute most, largest first
     contributions: Array  # (N,) to the score
@@ -203,6 +203,7 @@ def take_step(predictor: JointPredictor, y: Array, top: int = 3, limits: Limits 
         outcome = after.update(y)
         scored = not math.isnan(outcome.score) or not outcome.observed
         finite = scored and np.isfinite(after.predict().center).all()
+        around = predictor.neighbourhoods(y) if finite and not outcome.inside else []
     if not finite:
         worst = int(np.nanargmax(np.abs(y)))
         raise InputError(too_large(predictor.sensors[worst], y[worst]))
@@ -213,6 +214,7 @@ def take_step(predictor: JointPredictor, y: Array, top: int = 3, limits: Limits 
         "inside": outcome.inside if outcome.observed else None,
         "observed": outcome.observed,
         **_unusual(outcome.radius),
+        **({"neighbourhood": around[0]._asdict()} if around else {}),
     }
     tops = [{**entry, "lower": float(lower[i]), "upper": float(upper[i])} for i, entry in named.items()]
     return Step(json_ready(facts), (lower, upper), json_ready(tops), contributions, outcome, after)
@@ -222,6 +224,7 @@ def _named(
     predictor: JointPredictor, y: Array, contributions: Array, top: int, limits: Limits
 ) -> dict[int, dict[str, Any]]:
     """The sensors that contribute most: value, what was to be expected given all others, and the sensor's own band."""
+    shares = predictor.attribution(y)
     places = largest(contributions, y, top)
     given, own = predictor.given_others(y), predictor.own_bounds()
     unknown = (np.full(len(y), np.nan), np.full(len(y), np.nan))
@@ -231,6 +234,7 @@ def _named(
         i: {
             "sensor": predictor.sensors[i],
             "contribution": float(contributions[i]),
+            "share": float(shares[i]),
             "value": float(y[i]),
             "expected": float(mean[i]),
             "expected_sd": float(sd[i]),

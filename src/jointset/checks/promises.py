@@ -67,6 +67,8 @@ def asking_changes_nothing(predictor: JointPredictor) -> None:
         predictor.predict()
         predictor.trust()
         predictor.contributions(y)
+        predictor.attribution(y)
+        predictor.neighbourhoods(y)
         predictor.given_others(y)
         predictor.own_bounds()
     _goes_on_as(predictor, untouched, "a predictor that was asked")
@@ -146,6 +148,16 @@ def the_sensor_that_left_is_named(predictor: JointPredictor) -> None:
     y[2] += 50.0 * predictor.scale[2]
     expect(int(predictor.contributions(y).argmax()) == 2, "the one sensor that is far off does not contribute most")
     expect(not predictor.update(y).inside, "a reading far off is inside")
+
+
+def shares_add_up_to_the_score(predictor: JointPredictor) -> None:
+    """Those of the sensors and those of the neighbourhoods, with gaps and without; what is missing has none."""
+    for y in block_with_gaps(8).values:
+        shares, around = predictor.attribution(y), predictor.neighbourhoods(y)
+        expect(bool((shares[np.isnan(y)] == 0).all()), "a sensor without a reading has a share in the score")
+        score = np.nan_to_num(predictor.update(y).score)
+        close(shares.sum(), score, "the shares of the sensors do not add up to the score")
+        close(sum(one.share for one in around), score, "the shares of the neighbourhoods do not add up to the score")
 
 
 # ---------------------------------------------------------------------- sets
@@ -254,6 +266,7 @@ CHECKS: tuple[Check, ...] = (
     a_stream_answers_as_the_run,
     trust_gives_a_verdict,
     the_sensor_that_left_is_named,
+    shares_add_up_to_the_score,
     sets_have_a_size,
     inside_is_score_at_most_radius,
     the_middle_is_inside,

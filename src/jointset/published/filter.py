@@ -64,6 +64,10 @@ class OwnSets:
         """Readings in the filter's units."""
         return (np.asarray(y, dtype=float) - self.shift) / self.scale
 
+    def as_normal(self) -> Any:
+        """A normal law of the same spread."""
+        return self.region.as_normal()
+
     @property
     def region(self) -> Any:
         """The sets in the units of the readings."""
@@ -114,6 +118,10 @@ class OwnScore:
     def contributions(self, law: OwnSets, y: Array) -> Array:
         """What each sensor adds (..., N); 0 where missing."""
         return law.own.contributions(law.inner(y))
+
+    def shares(self, law: OwnSets, y: Array) -> Array:
+        """See `Dividing`: those of the own set."""
+        return law.own.shares(law.inner(y))
 
 
 @storable

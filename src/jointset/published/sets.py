@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from jointset.contracts import Array, Law
+from jointset.laws import LowRankLaw
 from jointset.partial import UNCALIBRATED, GapScale, independent_count, largest_quantile
 from jointset.regions import Sizes, mahalanobis_score
+from jointset.shares import distance_shares, maximum_shares
 from jointset.volumes import unit_ball_log_volume
 
 
@@ -73,6 +75,14 @@ class Annulus(Sizes):
     def contributions(self, y: Array) -> Array:
         """Drop of the squared distance when one sensor is left out (..., N)."""
         return self.law.contributions(y)
+
+    def shares(self, y: Array) -> Array:
+        """Shares (N,) in the distance, of one step."""
+        return distance_shares(self.law, y)
+
+    def as_normal(self) -> Law:
+        """The law."""
+        return self.law
 
     @property
     def log_volume(self) -> Array:
@@ -176,6 +186,18 @@ class IntervalBox(Sizes):
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(gap == 0, 0.0, gap / self.half_width)
         return np.where(np.isnan(gap), 0.0, ratio)
+
+    def shares(self, y: Array) -> Array:
+        """Shares (N,) in the largest distance, of one step: all to the sensor that has it."""
+        return maximum_shares(self.contributions(y))
+
+    def as_normal(self) -> LowRankLaw:
+        """Independent sensors that leave the box as often as it is meant to be left."""
+        n = self.lower.shape[-1]
+        sd = self.half_width / largest_quantile(n, self.level)
+        usual = np.where(np.isfinite(sd), sd, 0.0).max(initial=0.0) or 1.0
+        sd = np.clip(sd, 1e-6 * usual, 1e6 * usual)  # an interval may have no length, or no end
+        return LowRankLaw(self.center, sd**2, np.zeros((*sd.shape, 0)))
 
     @property
     def log_volume(self) -> Array:

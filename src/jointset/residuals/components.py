@@ -17,62 +17,13 @@ from jointset.abilities import Components
 from jointset.contracts import Array, Pilot
 from jointset.covariance import Covariance
 from jointset.partial import chi_square_quantile, largest_quantile
+from jointset.residuals.component_law import ComponentLaw
 from jointset.residuals.shrinkage import all_positive_definite, mean_variance, schaefer_strimmer
 from jointset.residuals.splits import ResidualSplit, groups_of, split_residuals
 from jointset.storage import storable
-from jointset.ties import settled
 from jointset.volumes import box_section_log_volume, ellipsoid_log_volume
 
 BLIND = 1e-9  # of its variance: what is known less well of a component from the others is not known
-
-
-@dataclass(frozen=True)
-class ComponentLaw:
-    """Centre (..., N) of a set with components, and the units (N,) of its residuals."""
-
-    mean: Array
-    structure: Components
-    unit: Array
-
-    def scores(self, y: Array, level: float = 0.9) -> Array:
-        """Component scores (..., K); NaN where nothing is observed.
-
-        A missing sensor takes the residual to be expected from the others, under the structure's own covariance. That
-        makes a row calmer than it is: each score is multiplied by the ratio of its quantiles at `level`, under the
-        covariance of complete residuals and of those so filled.
-        """
-        e = (np.asarray(y, dtype=float) - self.mean) / self.unit
-        missing = np.atleast_2d(np.isnan(e))
-        if not missing.any():
-            return settled(self.structure.at_least(self.structure.scores(e)))
-        rows, scores = np.atleast_2d(e), np.empty((*missing.shape[:-1], len(self.structure.shares)))
-        patterns, which = np.unique(missing, axis=0, return_inverse=True)
-        for number, pattern in enumerate(patterns):
-            same = which.ravel() == number
-            scores[same] = self.structure.at_least(self._with_gaps(rows[same], pattern, level))
-        return settled(scores).reshape(*e.shape[:-1], -1)
-
-    def _with_gaps(self, e: Array, missing: Array, level: float) -> Array:
-        """Component scores (T, K) of residuals (T, N) that lack the same sensors."""
-        if missing.all():
-            return np.full((len(e), len(self.structure.shares)), np.nan)
-        if not missing.any():
-            return self.structure.scores(e)
-        S, seen = self.structure.covariance, ~missing
-        given = np.linalg.solve(S[np.ix_(seen, seen)], S[seen])  # (k, N): filled = observed @ given
-        whole, known = self.structure.quantiles(S, level), self.structure.quantiles(S[:, seen] @ given, level)
-        ratio = np.divide(whole, known, out=np.zeros(len(whole)), where=known > 0)  # 0: nothing is known of it
-        return self.structure.scores(e[:, seen] @ given) * ratio
-
-    def rescale(self, shift: Array, scale: Array) -> ComponentLaw:
-        """Law of shift + scale * Y."""
-        return replace(self, mean=shift + scale * self.mean, unit=scale * self.unit)
-
-    def __getitem__(self, index: Any) -> ComponentLaw:
-        return replace(self, mean=self.mean[index])
-
-    def __len__(self) -> int:
-        return len(self.mean)
 
 
 @dataclass(frozen=True)
@@ -108,6 +59,14 @@ class _Structure:
     def _distances(self, e: Array) -> list[Array]:
         """Squared Mahalanobis distance (...) of every component."""
         return [S.distance(e @ B) for B, S in zip(self.bases, self._factors, strict=True)]
+
+    def _slopes(self, e: Array) -> Array:
+        """B_j S_j^-1 B_j' e (J, N): half the slope of every component's distance at one residual (N,)."""
+        return np.stack([B @ S.solve(e @ B) for B, S in zip(self.bases, self._factors, strict=True)])
+
+    def _largest_slope(self, e: Array) -> Array:
+        """That of the component with the largest distance (N,)."""
+        return self._slopes(e)[int(np.argmax(self._distances(e)))]
 
     def _distance_quantiles(self, covariance: Array, levels: Sequence[float]) -> Array:
         """Quantile of every component's distance (J,) at its level, for normal residuals with this covariance (N, N).
@@ -163,6 +122,10 @@ class OrthogonalBlocks(_Structure):
         """Component scores (..., K)."""
         return np.stack(self._distances(e), axis=-1)
 
+    def slopes(self, e: Array) -> Array:
+        """See `Components.slopes`."""
+        return self._slopes(e)
+
     def quantiles(self, covariance: Array, level: float) -> Array:
         """Quantiles of the scores (K,) that together cover `level` of normal residuals with this covariance."""
         return self._distance_quantiles(covariance, [1.0 - part * (1.0 - level) for part in self.shares])
@@ -203,6 +166,10 @@ class GroupMaximum(_Structure):
     def scores(self, e: Array) -> Array:
         """Largest root distance (..., 1)."""
         return np.sqrt(np.max(self._distances(e), axis=0))[..., None]
+
+    def slopes(self, e: Array) -> Array:
+        """See `Components.slopes`: that of the largest group."""
+        return self._largest_slope(e)[None]
 
     def quantiles(self, covariance: Array, level: float) -> Array:
         """Quantile of the score (1,) at `level` for normal residuals with this covariance: the largest group's."""
@@ -265,6 +232,13 @@ class FactorBox(_Structure):
         factor = np.sqrt(np.max(self._distances(e), axis=0))
         rest = e - e @ self._projection
         return np.stack([factor, (np.abs(rest) / self.sd).max(axis=-1)], axis=-1)
+
+    def slopes(self, e: Array) -> Array:
+        """See `Components.slopes`: of the largest group, and of the largest rest, e_i less the row of BB' times e."""
+        rest = e - e @ self._projection
+        worst = int(np.argmax(np.abs(rest) / self.sd))
+        row = np.eye(len(e))[worst] - self._projection[worst]
+        return np.stack([self._largest_slope(e), row * rest[worst]])
 
     def quantiles(self, covariance: Array, level: float) -> Array:
         """Quantiles of both scores (2,) that together cover `level` of normal residuals with this covariance."""

@@ -1,0 +1,92 @@
+"""Who is to blame for a score: the shares of the sensors, which add up to it, and the neighbourhoods that moved.
+
+Two questions, two answers. How the score divides is told by shares (`jointset.shares`). Which sensor is to blame is
+told by how much of the squared distance goes away when the sensor is left out (`contributions`), and of a neighbourhood
+H by how much goes away when its sensors may have moved together, all by one number of their sd:
+
+    drop(H) = (u' P e)^2 / (u' P u),    u the sd of the law on H and 0 elsewhere, P the precision of what was read.
+
+For one sensor by itself that is its contribution. A whole neighbourhood left out lowers the distance the more the more
+sensors it has, and p-values for that trust the tails of the law too far: see docs/attribution.md for what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jointset import lowrank
+from jointset.abilities import Dividing, NearNormal
+from jointset.calibration.shared_level import one_score
+from jointset.contracts import Array
+from jointset.graph_edges import closed_neighbourhoods
+from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
+from jointset.shares import adding_to_one
+
+if TYPE_CHECKING:
+    from jointset.explaining import Explains
+
+
+class Neighbourhood(NamedTuple):
+    """A sensor and its neighbours, and their part in a score."""
+
+    sensor: str  # at its centre
+    sensors: tuple[str, ...]
+    drop: float  # of the squared distance, where they may have moved together
+    share: float  # of the score: those of all neighbourhoods add up to it
+
+
+def attribution(predictor: Explains, law: Any, y: Array) -> Array:
+    """Shares (N,) of the sensors in the score of a reading (N,), which add up to it; 0 where missing."""
+    rule, state, score = predictor.calibration, predictor.calibration_state, predictor.score
+    scores = np.asarray(score.score(law, y))
+    if np.isnan(scores).any():  # nothing was read
+        return np.zeros(len(y))
+    shares = score.shares(law, y) if isinstance(score, Dividing) else adding_to_one(score.contributions(law, y))
+    if scores.ndim:  # the component that decides: each by itself on the scale of the rule
+        alone = one_score(rule, state, np.where(np.eye(len(scores), dtype=bool), scores, 0.0))
+        shares, scores = shares[int(alone.argmax())], one_score(rule, state, scores[None])[0]
+    return np.where(shares == 0, 0.0, shares * np.where(shares == 0, 0.0, scores))
+
+
+def neighbourhoods(predictor: Explains, law: Any, y: Array) -> list[Neighbourhood]:
+    """The neighbourhoods with a reading, the one most to blame first; none where the method has no covariance."""
+    normal = law.as_normal() if isinstance(law, NearNormal) else law
+    if np.isnan(y).all() or not isinstance(normal, (DenseLaw, LowRankLaw)):
+        return []
+    names, missing = predictor.sensors, np.isnan(y)
+    around = [(i, places[~missing[places]]) for i, places in closed_neighbourhoods(predictor.graph, len(y))]
+    around = [(i, places) for i, places in around if len(places)]
+    parts = attribution(predictor, law, y) / np.maximum(np.bincount(np.concatenate([p for _, p in around])), 1)
+    drops = _drops(normal, y, [places for _, places in around])
+    found = [
+        Neighbourhood(names[i], tuple(names[j] for j in places), float(drop), float(parts[places].sum()))
+        for (i, places), drop in zip(around, drops, strict=True)
+    ]
+    return sorted(found, key=lambda one: -one.drop)
+
+
+def _drops(law: AnyLaw, y: Array, blocks: list[Array]) -> list[float]:
+    """(u' P e)^2 / (u' P u) of blocks of sensors that were read."""
+    seen = np.flatnonzero(~np.isnan(y))
+    part = law.select(seen) if len(seen) < len(y) else law  # a complete row keeps what its law has factorised
+    place, e, sd, out = np.empty(len(y), dtype=int), y[seen] - part.mean, np.sqrt(part.variance), []
+    place[seen] = np.arange(len(seen))
+    weighted, precision = _precision(part, e)
+    for block in blocks:
+        at = place[block]
+        u = sd[at]
+        out.append(float((u @ weighted[at]) ** 2 / (u @ precision(at) @ u)))
+    return out
+
+
+def _precision(law: AnyLaw, e: Array) -> tuple[Array, Callable[[Array], Array]]:
+    """P e (N,), and the block of P of sensors at given places, P the precision of the law of one step."""
+    if isinstance(law, DenseLaw):
+        P = law.covariance.precision
+        return e @ P, lambda at: P[np.ix_(at, at)]
+    w, L = 1.0 / law.diagonal, law.factor
+    C, left = lowrank.capacitance(w, L), w[:, None] * L
+    return lowrank.solve(e, w, L), lambda at: np.diag(w[at]) - left[at] @ np.linalg.solve(C, left[at].T)

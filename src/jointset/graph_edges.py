@@ -1,0 +1,53 @@
+"""The graph that a model keeps, as a list of edges, and the neighbourhoods in it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jointset.contracts import Array
+from jointset.storage import storable
+
+
+@storable
+class Edges(NamedTuple):
+    """Edges of a graph: ends (E, 2), positions of sensors, and weights (E,)."""
+
+    ends: Array
+    weights: Array
+
+    def adjacency(self, n: int) -> Array:
+        """The weights as a matrix (n, n)."""
+        out = np.zeros((n, n))
+        out[self.ends[:, 0], self.ends[:, 1]] = self.weights
+        return out
+
+
+def edges_of(adjacency: Array | None) -> Edges | None:
+    """The edges of an adjacency (N, N), self loops left out; None where there is no graph.
+
+    >>> edges_of(np.array([[1.0, 0.5], [0.0, 0.0]]))
+    Edges(ends=array([[0, 1]]), weights=array([0.5]))
+    """
+    if adjacency is None:
+        return None
+    A = np.asarray(adjacency, dtype=float)
+    ends = np.argwhere((A != 0) & ~np.eye(len(A), dtype=bool))
+    return Edges(ends, A[ends[:, 0], ends[:, 1]])
+
+
+def closed_neighbourhoods(edges: Edges | None, n: int) -> list[tuple[int, Array]]:
+    """Centre and places of the sensors of every neighbourhood: a sensor and those it has an edge to or from.
+
+    One that several sensors have is listed once, under the first. Without a graph every sensor is alone.
+
+    >>> edges = Edges(np.array([[0, 1]]), np.ones(1))
+    >>> [(centre, places.tolist()) for centre, places in closed_neighbourhoods(edges, 3)]
+    [(0, [0, 1]), (2, [2])]
+    """
+    near = np.eye(n, dtype=bool)
+    if edges is not None:
+        near[edges.ends[:, 0], edges.ends[:, 1]] = near[edges.ends[:, 1], edges.ends[:, 0]] = True
+    _, first = np.unique(near, axis=0, return_index=True)
+    return [(i, np.flatnonzero(near[i])) for i in sorted(first.tolist())]
