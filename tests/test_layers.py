@@ -19,6 +19,7 @@ LAYERS = {  # lowest first: a module belongs where the longest of its prefixes s
         stored_models predictor attribution explaining""",
     "live and experiments": """streaming next_set writing datasets catalogue paper_rows published methods experiments
         advice checks __init__""",
+    "live": "live",
     "bench, audits, report": "terminal paper pages bench audits report",
     "commands": "commands cli",
 }

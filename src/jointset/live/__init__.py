@@ -1,0 +1,1 @@
+"""What runs while readings come in: alarms, their ways out, and the service around them."""

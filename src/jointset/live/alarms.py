@@ -1,0 +1,263 @@
+"""Alarms with a meaning: rows in, changes of alarms out; pure and deterministic, with a state of plain values.
+
+A single miss is no alarm: misses come at the rate alpha by design. These are:
+
+- `sustained`: scores say that the network has left its usual course and stays away (`jointset.live.evidence`);
+- `sensor`: one sensor is to blame for most of several misses;
+- `silent`, `stuck`: sensors without a reading, or with one value, for longer than they ever are; a whole network
+  without readings is one alarm;
+- `coverage`: the model's own light is red: its sets hold too few readings.
+
+Alarms are raised at one level and end below another (hysteresis), after some rows without their cause; what happens
+near an open alarm belongs to it (`jointset.live.incidents`).
+
+>>> engine = Alarms(Config(), ["a", "b"], cadence=300)
+>>> state = engine.start(np.random.default_rng(0).random(2000))
+>>> row = Happening(0.0, 0.5, 0.9, True, math.nan, np.array([0.3, 0.2]), (), (), GREEN)
+>>> for t in range(300, 3300, 300):
+...     state, changes = engine.step(state, row._replace(time=t, score=1.0, inside=False))
+...     for one in changes:
+...         print(one.time, one.event, one.words)
+900 raised readings have left their usual course, most of all 'a', 'b'
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jointset.contracts import Array
+from jointset.errors import InputError, require, require_known, some
+from jointset.live.evidence import (
+    DAY,
+    NONE,
+    add_evidence,
+    evidence_course,
+    limit_of,
+    log_bet,
+    rank_among,
+    reference_of,
+)
+from jointset.live.happenings import GREEN, RED, Alarm, Change, Happening, change
+from jointset.live.incidents import CRITICAL, WARNING, cause, ill_words, settle
+
+ACTIONS = ("acknowledge", "silence", "clear")
+MEMORY = 1 / 6  # weight of a row in what is blamed and in how hot it is
+COOL, HOT = -0.1, 1.0  # mean log bets of scores as usual again, and far off; by chance it is about -0.3
+HIGHEST = 6.0  # above its limit evidence counts no further
+EMPTY = 20  # rows in a row without any reading that are an outage of the network
+MANY = 0.5  # share of the sensors whose silence is one
+RED_ROWS = 3  # rows in a row that the light must be red
+BLAMED, FORGIVEN, LEAK = 3.0, 1.0, 1 / 12  # misses by one sensor that raise and that keep, and what a row takes away
+MOST = 0.5  # share of a score that makes one sensor the one to blame
+NAMED, PART = 5, 0.25  # sensors that a change names, each with so much of the blame of the first
+RELEARN = 200  # scores after an acknowledged change that are the usual ones from then on
+USUAL_CADENCE = 300.0  # seconds, where the model knows none
+
+
+class Config(NamedTuple):
+    """What an operator may choose."""
+
+    days_between: float = 30.0  # false alarms of a sustained change come no more often
+    relearn: bool = True  # whether an acknowledged change becomes the usual after RELEARN rows
+
+
+class State(NamedTuple):
+    """All that the engine remembers."""
+
+    reference: Array  # order statistics of the usual scores
+    limit: float  # log evidence that raises
+    blame: Array  # (N,) share of recent evidence that each sensor has
+    faults: Array  # (N,) recent misses that are one sensor's
+    log_r: float = NONE  # evidence of a change
+    heat: float = 0.0  # recent mean of log bets
+    empty: int = 0  # rows in a row without a reading
+    red: int = 0  # rows in a row with a red light
+    alarms: int = 0  # so far
+    fresh: tuple[float, ...] | None = None  # scores since a change was acknowledged
+    open: tuple[Alarm, ...] = ()
+
+
+class Alarms:
+    """An engine for one network: `neighbours` is its adjacency (N, N) or None, `cadence` the seconds between rows."""
+
+    def __init__(
+        self, config: Config, sensors: Sequence[str], neighbours: Array | None = None, cadence: float | None = None
+    ) -> None:
+        require(config.days_between > 0, f"days between false alarms must be positive, got {config.days_between}")
+        self.config, self.sensors, self.n = config, tuple(sensors), len(sensors)
+        self.place = {name: i for i, name in enumerate(self.sensors)}
+        self.near = _closed(np.zeros((self.n, self.n)) if neighbours is None else np.asarray(neighbours))
+        self.rows_a_day = DAY / (cadence or USUAL_CADENCE)
+
+    def start(self, calibration_scores: Array) -> State:
+        """The state before the first row, from calibration scores (m,) in the order of time, or (m, K) of K radii."""
+        scores = np.asarray(calibration_scores, dtype=float)
+        scores = scores.max(axis=1) if scores.ndim > 1 else scores
+        scores = scores[~np.isnan(scores)]
+        require(len(scores) > 0, "alarms need calibration scores: calibrate the model")
+        reference = reference_of(scores)
+        limit = limit_of(evidence_course(scores, reference), self.rows_a_day, self.config.days_between)
+        return State(reference, limit, np.zeros(self.n), np.zeros(self.n))
+
+    def step(self, state: State, happening: Happening) -> tuple[State, list[Change]]:
+        """The state after one more row, and what changed."""
+        state = self._follow(state, happening)
+        causes = [
+            *self._sustained(state),
+            *self._faults(state),
+            *self._silent(state, happening),
+            *(cause("stuck", (name,), (name,), ill_words("stuck", (name,))) for name in happening.stuck),
+            *self._coverage(state, happening),
+        ]
+        opened, changes, count = settle(state.open, causes, happening.time, state.alarms, state.empty > 0)
+        state = state._replace(open=opened, alarms=count)
+        over = [one for one in changes if one.event == "cleared" and one.kind == "sustained"]
+        return state._replace(log_r=NONE, fresh=None) if over else state, changes
+
+    def act(
+        self, state: State, alarm_id: str, action: str, time: float, until: float | None = None
+    ) -> tuple[State, list[Change]]:
+        """The state after an operator's action on an open alarm: acknowledge, silence (until a time) or clear it."""
+        require_known(action, ACTIONS, f"unknown action {action!r}")
+        alarm = next((one for one in state.open if one.id == alarm_id), None)
+        if alarm is None:
+            raise InputError(f"no open alarm {alarm_id!r}: open are {some([one.id for one in state.open]) or 'none'}")
+        if action == "clear":
+            return self._cleared(state, alarm), [change(alarm, "cleared", time)]
+        if action == "silence":
+            require(until is not None and until > time, f"silence needs a time to come, got {until}: give until")
+            after, event = alarm._replace(silenced_until=until), "silenced"
+        else:
+            after, event = alarm._replace(acknowledged=True), "acknowledged"
+            if alarm.kind == "sustained" and self.config.relearn and not alarm.acknowledged:
+                state = state._replace(fresh=())
+        opened = tuple(after if one is alarm else one for one in state.open)
+        return state._replace(open=opened), [change(after, event, time)]
+
+    # ------------------------------------------------------------------ what rows say
+
+    def _follow(self, state: State, now: Happening) -> State:
+        """Evidence, blame and counters after a row; without a reading only the row itself counts."""
+        red = state.red + 1 if now.trust == RED else 0
+        if math.isnan(now.score):
+            return state._replace(empty=state.empty + 1, red=red)
+        bet = log_bet(rank_among(state.reference, now.score) if math.isnan(now.rank) else now.rank)
+        shares = _normed(now.shares)
+        missed = (shares > MOST) & (now.inside is False)
+        state = state._replace(
+            log_r=max(min(add_evidence(state.log_r, bet), state.limit + HIGHEST), NONE),
+            heat=state.heat + MEMORY * (bet - state.heat),
+            blame=state.blame + MEMORY * (max(bet, 0.0) * shares - state.blame),
+            faults=np.clip(state.faults + np.where(missed, 1.0, -LEAK), 0.0, 2.0 * BLAMED),
+            empty=0,
+            red=red,
+        )
+        return self._relearn(state, now.score)
+
+    def _relearn(self, state: State, score: float) -> State:
+        """After an acknowledged change the scores that follow become the usual ones, once there are enough."""
+        if state.fresh is None:
+            return state
+        fresh = (*state.fresh, score)
+        if len(fresh) < RELEARN:
+            return state._replace(fresh=fresh)
+        return state._replace(fresh=None, reference=np.sort(np.array(fresh)), log_r=NONE, heat=COOL)
+
+    def _sustained(self, state: State) -> list[Alarm]:
+        """The cause that a lasting change gives: evidence raises it, and it goes on while scores are hot."""
+        running = any(one.kind == "sustained" for one in state.open)
+        if state.heat <= COOL if running else state.log_r < state.limit:
+            return []
+        who, around = self._blamed(state.blame)
+        hot = state.heat > HOT or not running
+        many = np.count_nonzero(state.blame > PART * state.blame.max(initial=0.0)) > self.n / 3
+        where = f" around {around[0]!r}" if 1 < len(around) < self.n else ""
+        words = f"readings have left their usual course{where}, most of all {some(who)}"
+        return [cause("sustained", who, around, words, CRITICAL if many and hot else WARNING)]
+
+    def _faults(self, state: State) -> list[Alarm]:
+        """A cause for each sensor that most of several misses are due to."""
+        running = {one.who[0] for one in state.open if one.kind == "sensor"}
+        blamed = np.flatnonzero(state.faults >= FORGIVEN).tolist()
+        names = [self.sensors[i] for i in blamed if state.faults[i] >= BLAMED or self.sensors[i] in running]
+        return [
+            cause("sensor", (name,), (name,), f"{name!r} reads what the others contradict: look at it")
+            for name in names
+        ]
+
+    def _silent(self, state: State, now: Happening) -> list[Alarm]:
+        """A cause for each silent sensor, and one for the network where most are, or no row has a reading."""
+        if state.empty:
+            text = f"no reading of any sensor in {EMPTY} rows: is the line down?"
+            return [cause("silent", self.sensors, (), text, CRITICAL)] if state.empty > EMPTY else []
+        found = [cause("silent", (name,), (name,), ill_words("silent", (name,))) for name in now.silent]
+        if len(found) > max(MANY * self.n, 1):
+            text = f"no reading of {len(found)} of {self.n} sensors: is the line down?"
+            found.append(cause("silent", now.silent, (), text, CRITICAL))
+        return found
+
+    def _coverage(self, state: State, now: Happening) -> list[Alarm]:
+        """The cause that a red light gives: it raises after some rows, and goes on until the light is green."""
+        running = any(one.kind == "coverage" for one in state.open)
+        if now.trust == GREEN or (state.red < RED_ROWS and not running):
+            return []
+        return [
+            cause("coverage", (), (), "sets hold fewer readings than promised: calibrate the model again", CRITICAL)
+        ]
+
+    # ------------------------------------------------------------------ who, and after a hand
+
+    def _blamed(self, blame: Array) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Sensors most to blame, and the neighbourhood with most blame for its size, its centre first."""
+        centre = int((self.near @ blame / np.sqrt(self.near.sum(axis=1))).argmax())
+        order = np.argsort(-blame, kind="stable").tolist()
+        around = (centre, *(i for i in order if self.near[centre, i] and i != centre))
+        who = [i for i in order if blame[i] > PART * blame[order[0]]][:NAMED] or [centre]
+        return tuple(self.sensors[i] for i in who), tuple(self.sensors[i] for i in around)
+
+    def _cleared(self, state: State, alarm: Alarm) -> State:
+        """The state after an alarm was cleared by hand: what raised it begins anew."""
+        state = state._replace(open=tuple(one for one in state.open if one is not alarm))
+        if alarm.kind == "sustained":
+            return state._replace(log_r=NONE, heat=0.0, blame=np.zeros(self.n), fresh=None)
+        if alarm.kind == "sensor":
+            mine = np.arange(self.n) == self.place[alarm.who[0]]
+            return state._replace(faults=np.where(mine, 0.0, state.faults))
+        return state._replace(red=0)
+
+
+def state_to_json(state: State) -> str:
+    """The state as JSON text; numbers come back to the last bit."""
+    fields = {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in state._asdict().items()}
+    return json.dumps({**fields, "open": [list(one) for one in state.open]}, allow_nan=False)
+
+
+def state_from_json(text: str) -> State:
+    """The state that `state_to_json` wrote."""
+    fields = json.loads(text)
+    arrays = {key: np.array(fields[key], dtype=float) for key in ("reference", "blame", "faults")}
+    opened = tuple(Alarm._make(map(_value, one)) for one in fields["open"])
+    fresh = None if fields["fresh"] is None else tuple(fields["fresh"])
+    return State(**{**fields, **arrays, "open": opened, "fresh": fresh})
+
+
+def _value(read: Any) -> Any:
+    """A field of an alarm as JSON gives it."""
+    return tuple(read) if isinstance(read, list) else read
+
+
+def _closed(neighbours: Array) -> Array:
+    """Who is near whom (N, N), oneself included."""
+    return (neighbours > 0) | (neighbours.T > 0) | np.eye(len(neighbours), dtype=bool)
+
+
+def _normed(shares: Array) -> Array:
+    """Shares (N,) that are positive and sum to 1, or to 0 where no sensor adds to the score."""
+    positive = np.clip(np.nan_to_num(shares, nan=0.0, posinf=1e150), 0.0, 1e150)
+    total = float(positive.sum())
+    return positive / total if total > 0 else positive
