@@ -6,11 +6,15 @@ set must hold all others with it. A reading well inside the projection can be un
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from jointset.abilities import Spread
 from jointset.calibration.quantiles import rank, score_quantile
 from jointset.contracts import Array, Forecast
+
+POWERS = {"Mahalanobis": 0.5, "RootMahalanobis": 1.0, "MaxStudentised": 1.0}  # half-width = radius^power sd
 
 
 def studentised(law: Forecast, y: Array) -> Array | None:
@@ -36,3 +40,14 @@ def own_ends(law: Forecast, quantiles: Array | None) -> tuple[Array, Array] | No
         return None
     reach = quantiles * np.sqrt(law.variance)
     return law.mean - reach, law.mean + reach
+
+
+def own_rule(score: object, quantiles: Array | None) -> dict[str, Any] | None:
+    """How the band of a sensor alone follows from that of a set: its half-width times c_i / radius^power.
+
+    None where there are no c_i, or a set whose half-widths are no multiple of the law's standard deviations.
+    """
+    power = POWERS.get(type(score).__name__)
+    if power is None or quantiles is None:
+        return None
+    return {"quantiles": [float(f"{c:.6g}") if np.isfinite(c) else None for c in quantiles.tolist()], "power": power}

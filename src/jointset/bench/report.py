@@ -17,7 +17,7 @@ from jointset.contracts import Array
 from jointset.errors import require
 from jointset.pages.shell import render_page, write_text
 
-SCRIPTS = ("page.js", "table.js", "charts.js", "figures.js", "course.js")
+SCRIPTS = ("elements.js", "page.js", "table.js", "scales.js", "charts.js", "figures.js", "course.js")
 
 
 def write_report(folder: str | Path, out: str | Path | None = None) -> Path:

@@ -65,6 +65,9 @@ def fit_command(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Learned filters: file to resume from after a kill; deleted at the end.")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Also write a page about the model and its test rows, .html.", metavar="FILE")
+    ] = None,
     train_share: Annotated[float, typer.Option(help="Share of the rows, from the first, to fit on.")] = 0.7,
     test_share: Annotated[float, typer.Option(help="Share of the rows, up to the last, to test on.")] = 0.1,
 ) -> None:
@@ -80,7 +83,7 @@ def fit_command(
     from jointset.fleet import without_dead
     from jointset.methods import predictor_for, taken_by_fit, three_blocks, whole_name
     from jointset.panel import Panel
-    from jointset.writing import model_folder
+    from jointset.writing import model_folder, output_file
 
     method = method or usual_method()
     training: dict[str, Any] = {"seed": seed, "device": device, "steps": steps}
@@ -107,6 +110,8 @@ def fit_command(
         f"{some(given)}: only learned filters (default, gnf-node, ...) take that, {method} is none",
     )
     model_folder(out)
+    if html is not None:
+        output_file(html, (".html", ".htm"))
     fleet = readings.fleet_asked(drop, rename, ignore_unknown)
     with phases(4) as started:
         started("reading")
@@ -132,7 +137,7 @@ def fit_command(
             started("calibrating")
             predictor.calibrate(calibrating, progress=counted(started, "calibrating", len(calibrating)))
         started("testing")
-        counting = counted(started, "testing", len(test))
+        counting, before = counted(started, "testing", len(test)), predictor.copy()
         run = predictor.run(test, regions=False, progress=counting) if len(test) else None
     predictor.save(out)
     typer.echo(f"{panel}: {data.describe()}")
@@ -147,6 +152,11 @@ def fit_command(
         typer.echo(f"{name.method} answers one sensor at a time: its target is for each sensor, not for all at once.")
     show_trust(predictor)
     typer.echo(f"Saved {out}. Next: jointset predict {out}")
+    if html is not None:
+        from jointset.report.model_page import write_model_page
+
+        write_model_page(html, out.resolve().name, before, test)
+        typer.echo(f"Open {html} in a browser to see it on its test rows.")
     text, code = verdict_on(predictor, run, str(name), train, calibrating) if run is not None else ("", 0)
     if text:
         warn(text)

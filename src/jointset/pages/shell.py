@@ -67,7 +67,10 @@ def svg(figure: Figure) -> Any:
 
 
 def _file(name: str) -> str:
-    return (files("jointset.pages") / name).read_text(encoding="utf-8")
+    """The text of a file of the pages, or of those that the service shows too."""
+    here = files("jointset.pages") / name
+    found = here if here.is_file() else files("jointset") / "live" / "pages" / name
+    return found.read_text(encoding="utf-8")
 
 
 def _compact(value: Any, **_: Any) -> str:

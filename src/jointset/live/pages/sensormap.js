@@ -1,0 +1,140 @@
+// The sensors as dots on a map or a layout of the graph, coloured by what each weighs in the score.
+const NAMED = 6; // sensors to name that weigh most
+const FEW = 26; // sensors up to which all are named where there is room
+
+class SensorMap {
+  constructor(station) {
+    this.station = station;
+    const xs = station.at.map(([x]) => x);
+    const ys = station.at.map(([, y]) => y);
+    this.box = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+  }
+
+  fit(width, height) {
+    // one unit is as long to the right as up
+    const [left, right, bottom, top] = this.box;
+    const pad = { x: 34, top: 18, bottom: 46 };
+    const spare = Math.max(right - left, top - bottom) || 1;
+    const across = right - left || spare;
+    const up = top - bottom || spare;
+    const unit = Math.min((width - 2 * pad.x) / across, (height - pad.top - pad.bottom) / up);
+    const shiftX = (width - unit * (right - left)) / 2;
+    const shiftY = (height - pad.bottom + pad.top + unit * (top - bottom)) / 2;
+    this.places = this.station.at.map(([x, y]) => [shiftX + unit * (x - left), shiftY - unit * (y - bottom)]);
+    this.dot = Math.min(11, Math.max(3.2, Math.sqrt((width * height) / this.places.length) / 9));
+  }
+
+  nearest(x, y) {
+    let best = -1;
+    let least = 24 ** 2;
+    this.places.forEach(([a, b], i) => {
+      const far = (a - x) ** 2 + (b - y) ** 2;
+      if (far < least) [best, least] = [i, far];
+    });
+    return best;
+  }
+
+  paint(pen, width, height, ink, { weights, top, chosen, ailing, hovered, title }) {
+    this.fit(width, height);
+    this.paintEdges(pen, ink);
+    const order = [...this.places.keys()].sort((a, b) => weights[a] - weights[b]);
+    for (const i of order) this.paintDot(pen, ink, i, weights[i] / top, ailing.get(i), weights[i] > 0.55 * top && weights[i] > 1.8 / weights.length);
+    if (chosen >= 0) this.ring(pen, chosen, ink.cursor, 2.5);
+    if (hovered >= 0 && hovered !== chosen) this.ring(pen, hovered, ink.quiet, 1.5);
+    this.label(pen, width, height, ink, order, weights, top, [...new Set([chosen, hovered, ...ailing.keys()])].filter((i) => i >= 0));
+    this.legend(pen, width, height, ink, top, title);
+  }
+
+  paintEdges(pen, ink) {
+    pen.strokeStyle = ink.strong;
+    pen.globalAlpha = Math.min(0.5, Math.max(0.25, 90 / (this.station.edges.length + 1)));
+    pen.lineWidth = 1;
+    pen.beginPath();
+    for (const [a, b] of this.station.edges) {
+      pen.moveTo(...this.places[a]);
+      pen.lineTo(...this.places[b]);
+    }
+    pen.stroke();
+    pen.globalAlpha = 1;
+  }
+
+  paintDot(pen, ink, i, strength, ailment, glowing) {
+    const [x, y] = this.places[i];
+    const radius = this.dot * (1 + 0.7 * Math.min(1, strength));
+    if (glowing) {
+      const glow = pen.createRadialGradient(x, y, radius, x, y, 3.2 * radius);
+      glow.addColorStop(0, heat(strength).replace("rgb", "rgba").replace(")", ",.45)"));
+      glow.addColorStop(1, heat(strength).replace("rgb", "rgba").replace(")", ",0)"));
+      pen.fillStyle = glow;
+      pen.beginPath();
+      pen.arc(x, y, 3.2 * radius, 0, 2 * Math.PI);
+      pen.fill();
+    }
+    pen.beginPath();
+    if (ailment === "stuck") pen.rect(x - radius, y - radius, 2 * radius, 2 * radius);
+    else pen.arc(x, y, radius, 0, 2 * Math.PI);
+    pen.fillStyle = ailment === "silent" ? ink.sheet : heat(strength);
+    pen.fill();
+    pen.strokeStyle = ailment === undefined ? ink.sheet : ink.care;
+    pen.lineWidth = ailment === undefined ? 1 : 2.5;
+    pen.stroke();
+  }
+
+  ring(pen, i, colour, width) {
+    pen.strokeStyle = colour;
+    pen.lineWidth = width;
+    pen.beginPath();
+    pen.arc(...this.places[i], this.dot * 1.7 + 3, 0, 2 * Math.PI);
+    pen.stroke();
+  }
+
+  label(pen, width, height, ink, order, weights, top, always) {
+    const hot = [...order].reverse().filter((i) => weights[i] >= 0.3 * top).slice(0, NAMED);
+    const some = this.places.length <= FEW ? [...order].reverse() : [];
+    const taken = this.places.map(([x, y]) => [x - this.dot, y - this.dot, x + this.dot, y + this.dot]);
+    taken.push([0, height - 38, width, height]);
+    const meets = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+    for (const i of new Set([...always, ...hot, ...some])) {
+      const strong = always.includes(i) || hot.includes(i);
+      const text = this.station.sensors[i];
+      pen.font = `${strong ? 600 : 400} 12px ${FONT}`;
+      const wide = pen.measureText(text).width;
+      const [x, y] = this.places[i];
+      const gap = this.dot * 1.7 + 6;
+      const spots = [[x + gap, y - 8], [x - gap - wide, y - 8], [x - wide / 2, y - gap - 15], [x - wide / 2, y + gap], [x + gap * 0.7, y - gap - 11], [x + gap * 0.7, y + gap - 4], [x - gap * 0.7 - wide, y - gap - 11], [x - gap * 0.7 - wide, y + gap - 4]];
+      const boxes = spots.map(([left, up]) => [left - 2, up, left + wide + 2, up + 15]).filter((box) => box[0] > 0 && box[2] < width && box[1] > 0);
+      const crowding = boxes.map((box) => taken.reduce((sum, other, k) => sum + (k !== i && meets(box, other) ? (k >= this.places.length ? 50 : 1) : 0), 0));
+      const best = crowding.indexOf(Math.min(...crowding));
+      if (best < 0 || crowding[best] >= 50 || (crowding[best] > 0 && !strong)) continue;
+      taken.push(boxes[best]);
+      write(pen, text, boxes[best][0] + 2, boxes[best][1] + 12, { ink: strong ? ink.ink : ink.quiet, weight: strong ? 600 : 400, halo: ink.sheet });
+    }
+  }
+
+  legend(pen, width, height, ink, top, title) {
+    const left = 16;
+    const wide = Math.min(150, width / 3);
+    const y = height - 22;
+    for (let k = 0; k < wide; k++) {
+      pen.fillStyle = heat(k / wide);
+      pen.fillRect(left + k, y, 1.5, 7);
+    }
+    write(pen, title, left, y - 6, { ink: ink.quiet, size: 11 });
+    write(pen, "0", left, y + 19, { ink: ink.quiet, size: 11 });
+    write(pen, percent(top, 0), left + wide, y + 19, { ink: ink.quiet, size: 11, align: "right" });
+    this.marks(pen, width, y, ink);
+  }
+
+  marks(pen, width, y, ink) {
+    const at = width - 138;
+    if (at < 190) return;
+    pen.lineWidth = 2;
+    pen.strokeStyle = ink.care;
+    pen.beginPath();
+    pen.arc(at, y + 4, 5, 0, 2 * Math.PI);
+    pen.stroke();
+    pen.strokeRect(at + 62, y - 1, 10, 10);
+    write(pen, "silent", at + 11, y + 8, { ink: ink.quiet, size: 11 });
+    write(pen, "stuck", at + 78, y + 8, { ink: ink.quiet, size: 11 });
+  }
+}

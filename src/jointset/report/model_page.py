@@ -1,0 +1,223 @@
+"""The page of a fitted model: its verdict, scores against radius, who is to blame, bands, alarms, hours and sensors."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jointset.contracts import Array
+from jointset.errors import InputError, some
+from jointset.own_bands import own_rule
+from jointset.pages.shell import render_page, write_text
+from jointset.panel import Panel
+from jointset.passes import Progress, laws_of
+from jointset.predictor import JointPredictor
+from jointset.promise import FAR, promise_of
+from jointset.report.spells import Spell, spells_of
+from jointset.runs import Run
+from jointset.sensor_places import Places, places_of, positions
+from jointset.writing import json_ready
+
+SCRIPTS = (
+    *("elements.js", "scales.js", "station.js", "sheet.js", "scorechart.js", "sensormap.js", "bandchart.js"),
+    *("panels.js", "board.js", "model.js"),
+)
+CELLS = 300_000  # readings of single sensors that a page holds, those of the last rows
+ILL = ("silent", "stuck")
+
+
+class Course(NamedTuple):
+    """A model and the rows it went through: before them, after them, the run, and shares of the score (K, N)."""
+
+    before: JointPredictor
+    after: JointPredictor
+    run: Run | None
+    shares: Array
+
+
+def write_model_page(
+    path: Path, name: str, predictor: JointPredictor, panel: Panel | None = None, progress: Progress | None = None
+) -> None:
+    """Write the page of a model, with the rows that follow those it has seen where they are given."""
+    course = course_of(predictor, panel, progress)
+    places = predictor.places or (None if panel is None else places_of(panel))
+    data = page_data(name, course, places)
+    shown = {"title": name, "about": about(course), "verdict": data["verdict"], "target": 1.0 - predictor.alpha}
+    write_text(path, render_page("board", shown, SCRIPTS, data))
+
+
+def course_of(predictor: JointPredictor, panel: Panel | None, progress: Progress | None = None) -> Course:
+    """Go through the rows of a panel; the predictor given is left as it was."""
+    before, after = predictor.copy(), predictor.copy()
+    if panel is None or not len(panel):
+        return Course(before, after, None, np.zeros((0, len(predictor.sensors))))
+    kept = min(len(panel), max(1, CELLS // len(predictor.sensors)))
+    first, last = panel[: len(panel) - kept], panel[len(panel) - kept :]
+    head = after.run(first, regions=False, progress=progress) if len(first) else None
+    shares = shares_of(after, last)
+    run = after.run(last, regions=False, progress=progress)
+    return Course(before, after, run if head is None else joined(head, run), shares)
+
+
+def shares_of(predictor: JointPredictor, panel: Panel) -> Array:
+    """Share of every sensor in the score of every row (T, N), 0 where it was not read."""
+    parts = [
+        np.atleast_2d(predictor.score.contributions(law, rows))
+        for law, rows, _ in laws_of(predictor, panel, predictor.filter_state)
+    ]
+    weights = np.maximum(np.nan_to_num(np.concatenate(parts)), 0.0)
+    total = weights.sum(axis=1, keepdims=True)
+    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+
+
+def joined(first: Run, second: Run) -> Run:
+    """Two runs, one after the other, as one."""
+    arrays: dict[str, Any] = {
+        field.name: np.concatenate([getattr(first, field.name), getattr(second, field.name)])
+        for field in dataclasses.fields(Run)
+        if isinstance(getattr(second, field.name), np.ndarray)
+    }
+    return dataclasses.replace(second, **arrays)
+
+
+def about(course: Course) -> str:
+    """The model and the rows in a line."""
+    predictor, run = course.before, course.run
+    model = f"{len(predictor.sensors):,} sensors, {100 * (1 - predictor.alpha):g} % sets"
+    rows = "" if run is None else f" on {len(run.score):,} later rows"
+    return f"{model}, calibrated on {predictor.n_calibration:,} scores{rows}"
+
+
+def page_data(name: str, course: Course, places: Places | None) -> dict[str, Any]:
+    """What the scripts of the page draw."""
+    before, after, run = course.before, course.after, course.run
+    sensors, m = before.sensors, before.n_calibration
+    spells = [] if run is None else spells_of(before, run, course.shares)
+    ailing = {
+        spell.sensors[0]: spell.kind for spell in spells if spell.last is None and spell.kind in ("silent", "stuck")
+    }
+    lower, upper = after.predict().bounds
+    rows = calibration_rows(before) if run is None else run_rows(run)
+    return {
+        "name": name,
+        "sensors": list(sensors),
+        **drawing(places, len(sensors)),
+        "alpha": before.alpha,
+        "own": own_rule(before.score, None if before.usual is None else before.usual.own),
+        "count": m if run is None else len(run.score),
+        **rows,
+        "detail": detail(run, course.shares),
+        "alarms": [alarm(spell, run) for spell in spells if run is not None],
+        "ailing": ailing,
+        "next": {"lower": ends(lower), "upper": ends(upper), "radius": ends(np.array([after.radius]))[0]},
+        "trust": trust_of(after),
+        "verdict": verdict(course, ailing),
+        "words": clock_words(run),
+    }
+
+
+def drawing(places: Places | None, n: int) -> dict[str, Any]:
+    """Where the sensors are drawn, as the scripts take it; in a ring where nothing is known."""
+    if places is None:
+        turn = 2 * np.pi * np.arange(n) / n
+        return {"at": np.stack([np.sin(turn), np.cos(turn)], axis=1).round(5).tolist(), "edges": [], "mapped": False}
+    at = positions(places, n).round(6).tolist()
+    return {"at": at, "edges": places.edges.tolist(), "mapped": places.coordinates is not None}
+
+
+def calibration_rows(predictor: JointPredictor) -> dict[str, Any]:
+    """The scores of calibration against the radius of the next set: all that a model knows without rows."""
+    scores = predictor.calibration_scores
+    one = scores if scores.ndim == 1 else scores.max(axis=1)
+    radius = np.full(len(one), predictor.radius if scores.ndim == 1 else np.nan)
+    return columns(None, one, radius, np.where(np.isnan(one), -1, one <= radius if scores.ndim == 1 else 1))
+
+
+def run_rows(run: Run) -> dict[str, Any]:
+    """Times, scores, radii and outcomes of a run."""
+    return columns(run.timestamps, run.score, run.radius, np.where(np.isnan(run.score), -1, run.inside))
+
+
+def columns(times: Array | None, scores: Array, radii: Array, inside: Array) -> dict[str, Any]:
+    """Columns of rows as the scripts take them."""
+    return {
+        "times": None if times is None else packed(times, "<f8"),
+        "scores": packed(scores, "<f4"),
+        "radii": packed(radii, "<f4"),
+        "inside": packed(inside, "i1"),
+    }
+
+
+def detail(run: Run | None, shares: Array) -> dict[str, Any]:
+    """Readings, bands and shares of the last rows, sensor by sensor."""
+    count = len(shares)
+    first = 0 if run is None else len(run.score) - count
+    parts = {"value": shares, "lower": shares, "upper": shares} if run is None else {
+        "value": run.values[first:], "lower": run.lower[first:], "upper": run.upper[first:]
+    }  # fmt: skip
+    fields = {field: packed(part, "<f4") for field, part in (parts | {"share": shares}).items()}
+    return {"first": first, "count": count, **fields}
+
+
+def packed(numbers: Array, kind: str) -> str:
+    """An array as text, in the order of its bytes."""
+    with np.errstate(over="ignore"):
+        return base64.b64encode(np.ascontiguousarray(numbers, dtype=kind).tobytes()).decode()
+
+
+def ends(numbers: Array) -> list[Any]:
+    """Ends of a band with few digits; those without an end by name."""
+    return [float(f"{x:.6g}") if np.isfinite(x) else "inf" if x > 0 else "-inf" for x in numbers.tolist()]
+
+
+def alarm(spell: Spell, run: Run) -> dict[str, Any]:
+    """A spell as an alarm of the page."""
+    last = len(run.score) - 1 if spell.last is None else spell.last
+    when = np.arange(len(run.score)) if run.timestamps is None else run.timestamps
+    until = None if spell.last is None else int(when[last])
+    ends = {"row": spell.first, "end": last, "since": int(when[spell.first]), "until": until}
+    return {"kind": spell.kind, "sensors": list(spell.sensors), "text": "", **ends}
+
+
+def trust_of(predictor: JointPredictor) -> dict[str, Any] | None:
+    """The predictor's trust as the scripts take it; None where it has none."""
+    with suppress(InputError):
+        found: dict[str, Any] = json_ready(predictor.trust()._asdict())
+        return found
+    return None
+
+
+def clock_words(run: Run | None) -> str:
+    """What differs by the clock, as a sentence; empty without a clock."""
+    clock = None if run is None else run.clock
+    if clock is None:
+        return ""
+    return f"Inside {clock.words}." if clock.words else "No hour and no weekday differs by more than chance explains."
+
+
+def verdict(course: Course, ailing: dict[str, str]) -> dict[str, str]:
+    """The traffic light and one sentence: what was promised beside what was seen, and what speaks against it."""
+    run, trust = course.run, trust_of(course.after)
+    promise = None if run is None else promise_of(course.before, run)
+    if run is None or promise is None:
+        worth = "" if trust is None else f"; {trust['verdict']}"
+        return {"light": "grey", "sentence": f"No later rows to judge by{worth}."}
+    light, told = {"kept": "green", "far": "red"}.get(promise.word, "amber"), [promise.sentence]
+    clock = run.clock
+    if clock is not None and clock.worst <= promise.target - FAR:
+        light, told = "red", [*told, f"inside {clock.words}"]
+    doubts = [
+        f"{kind} at the end: {some(names)}" for kind in ILL if (names := [n for n in ailing if ailing[n] == kind])
+    ]
+    if trust is not None and trust["drift_alarm"]:
+        doubts.append("too few of the last rows were inside" if trust["coverage_alarm"] else "scores have drifted")
+    sentence = "; ".join([*told, *doubts])
+    return {
+        "light": "amber" if doubts and light == "green" else light,
+        "sentence": f"{sentence[0].upper()}{sentence[1:]}.",
+    }
