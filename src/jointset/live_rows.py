@@ -210,6 +210,10 @@ class JsonRows:
             raise
         except (ValueError, RecursionError) as error:
             raise InputError(f"the row is not JSON ({error}): send one object or list a line") from None
+        return self.reading(row)
+
+    def reading(self, row: Any) -> Reading:
+        """The reading of what one line holds."""
         time = None
         if isinstance(row, dict):
             stamps = [name for name in row if name == self.time_column or (is_time(name) and name not in self.place)]

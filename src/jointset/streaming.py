@@ -168,6 +168,8 @@ class Step(NamedTuple):
     bounds: tuple[Array, Array]  # of the set announced, (N,) each, clipped
     top: list[dict[str, Any]]  # the sensors that contribute most, largest first
     contributions: Array  # (N,) to the score
+    shares: Array  # (N,) of the score, as `JointPredictor.attribution` has them
+    given: tuple[Array, Array] | None  # mean and sd (N,) of each reading given all others, where there is a law
     outcome: Outcome
     after: JointPredictor
 
@@ -199,7 +201,8 @@ def take_step(predictor: JointPredictor, y: Array, top: int = 3, limits: Limits 
     region, after = predictor.predict(), predictor.copy()
     with np.errstate(all="ignore"):
         contributions = predictor.contributions(y)
-        named = _named(predictor, y, contributions, top, limits)
+        shares, given = predictor.attribution(y), predictor.given_others(y)
+        named = _named(predictor, y, contributions, shares, given, top, limits)
         outcome = after.update(y)
         scored = not math.isnan(outcome.score) or not outcome.observed
         finite = scored and np.isfinite(after.predict().center).all()
@@ -217,16 +220,15 @@ def take_step(predictor: JointPredictor, y: Array, top: int = 3, limits: Limits 
         **({"neighbourhood": around[0]._asdict()} if around else {}),
     }
     tops = [{**entry, "lower": float(lower[i]), "upper": float(upper[i])} for i, entry in named.items()]
-    return Step(json_ready(facts), (lower, upper), json_ready(tops), contributions, outcome, after)
+    return Step(json_ready(facts), (lower, upper), json_ready(tops), contributions, shares, given, outcome, after)
 
 
 def _named(
-    predictor: JointPredictor, y: Array, contributions: Array, top: int, limits: Limits
+    predictor: JointPredictor, y: Array, contributions: Array, shares: Array, given: Any, top: int, limits: Limits
 ) -> dict[int, dict[str, Any]]:
     """The sensors that contribute most: value, what was to be expected given all others, and the sensor's own band."""
-    shares = predictor.attribution(y)
     places = largest(contributions, y, top)
-    given, own = predictor.given_others(y), predictor.own_bounds()
+    own = predictor.own_bounds()
     unknown = (np.full(len(y), np.nan), np.full(len(y), np.nan))
     mean, sd = unknown if given is None else given
     low, high = limits.clip(unknown if own is None else own)

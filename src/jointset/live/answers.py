@@ -1,0 +1,92 @@
+"""Answers of a network: to a row, about the next set, about itself."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jointset.clock_coverage import clock_coverage
+from jointset.contracts import Array
+from jointset.errors import InputError, some
+from jointset.live.happenings import light_of, plain
+from jointset.live.store import Entry
+from jointset.next_set import next_set
+from jointset.streaming import PAST
+from jointset.writing import json_ready
+
+if TYPE_CHECKING:
+    from jointset.live.network import Network
+    from jointset.live.standing import Standing
+
+Answer = dict[str, Any]
+
+
+def answer_of(entry: Entry, sensors: tuple[str, ...]) -> Answer:
+    """The answer to a row, as `jointset stream` writes it."""
+    if entry.bounds is None:
+        return {"row": entry.number, "time": entry.time, "late": True}
+    facts = dict(entry.answer)
+    top = facts.pop("top")
+    lower, upper = (numbers(end) for end in entry.bounds)
+    bounds = {name: [lower[i], upper[i]] for i, name in enumerate(sensors)}
+    return {"row": entry.number, "time": entry.time, **facts, "bounds": bounds, "top": top}
+
+
+def numbers(values: Array) -> list[float | None]:
+    """The numbers of an array as JSON has them: None where they are not finite."""
+    found: list[float | None] = values.tolist()
+    if not np.isfinite(values).all():
+        found = [x if x is not None and math.isfinite(x) else None for x in found]
+    return found
+
+
+def region(network: Network, standing: Standing, factors: bool = False) -> Answer:
+    """The next set, as `jointset predict --json` prints it; on request with the covariance of its law."""
+    predictor = standing.predictor
+    found: Answer = json_ready(next_set(predictor, network.settings.limits))
+    if factors:
+        law = predictor.filter.law(predictor.filter_state).rescale(predictor.shift, predictor.scale)
+        shape = getattr(law, "dense", None)
+        found["covariance"] = None if shape is None else json_ready(np.asarray(shape()).tolist())
+    return found
+
+
+def trust(network: Network) -> Answer:
+    """What the model says of itself, as `jointset stream --trust` does, and its light."""
+    standing = network.standing
+    try:
+        found = standing.predictor.trust()
+    except InputError as error:
+        return {"verdict": str(error), "light": None, **standing.ailing()}
+    past = network.store.outcomes(PAST)
+    clock = clock_coverage(past[:, 0], past[:, 1].astype(bool)) if len(past) else None
+    by_clock = "" if clock is None else clock.words
+    ill = standing.ailing()
+    words = [found.verdict, *([by_clock] if by_clock else [])]
+    words += [f"{kind}: {some(names)}" for kind, names in ill.items() if names]
+    told = {**found._asdict(), "verdict": "; ".join(words), "by_clock": by_clock or None, **ill}
+    counts = {"light": light_of(found), "scored": standing.scored, "inside": standing.inside, "row": standing.number}
+    return dict(json_ready({**told, **counts}))
+
+
+def alarms(network: Network, after: int, limit: int) -> Answer:
+    """Open alarms, and what became of alarms after a change's id, oldest first."""
+    opened = [plain(one) for one in network.standing.alarms.open]
+    changes = [{"change": i, "row": number, **one} for i, number, one in network.store.changes(after, limit)]
+    return {"alarms": opened, "changes": changes, "row": network.standing.number}
+
+
+def about(network: Network) -> Answer:
+    """What a network is: its sensors, its cadence, and where it stands."""
+    standing = network.standing
+    return {
+        "name": network.name,
+        "sensors": list(network.sensors),
+        "cadence": network.rule.cadence,
+        "alpha": standing.predictor.alpha,
+        "row": standing.number,
+        "latest": standing.clock.latest,
+        "trouble": network.trouble,
+    }

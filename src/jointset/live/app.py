@@ -1,0 +1,213 @@
+"""The HTTP service: routes, each a few lines over a network.
+
+Every error is `{"error": "one line"}`. What a request changes is on the disk before it is answered with 200.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request, WebSocket
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+import jointset
+from jointset.errors import InputError, suggest
+from jointset.live import answers, history
+from jointset.live.documents import OBSERVATIONS, docs_page
+from jointset.live.feed import Feed, serve_socket
+from jointset.live.formats import kind_of, seconds_of
+from jointset.live.metrics import metrics_text
+from jointset.live.network import Busy, Network
+from jointset.live.requests import body_of
+from jointset.live.security import Guard, Guarded
+from jointset.live.store import StoreError
+
+Limit = Annotated[int, Query(ge=1, le=history.MOST)]
+Number = Annotated[int, Query(ge=0, le=2**62)]
+Precision = Annotated[str, Query(max_length=2, description="unit of time stamps of line protocol: ns, us, ms, s")]
+MOMENT = Query(max_length=40, description="ISO 8601 or epoch seconds")
+
+
+def make_app(networks: Mapping[str, Network], guard: Guard | None = None) -> Guarded:
+    """The service of some networks, behind its guard."""
+    guard = guard or Guard()
+
+    @asynccontextmanager
+    async def running(app: FastAPI) -> Any:
+        app.state.feeds = {name: Feed(network, asyncio.get_running_loop()) for name, network in networks.items()}
+        yield
+        for feed in app.state.feeds.values():
+            feed.close()
+
+    app = FastAPI(
+        title="jointset",
+        version=jointset.__version__,
+        description="Joint prediction sets for networks of sensors, served.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=running,
+    )
+    app.state.networks, app.state.guard = dict(networks), guard
+    for kind in (HTTPException, RequestValidationError, InputError, StoreError, Busy, Exception):
+        app.add_exception_handler(kind, _told)
+    _add_routes(app)
+    _add_page(app)
+    return Guarded(app, guard)
+
+
+def _network(request: Request | WebSocket, name: str) -> Network:
+    """The network of a name."""
+    networks: dict[str, Network] = request.app.state.networks
+    if name not in networks:
+        raise HTTPException(404, f"there is no network {name[:60]!r}: {suggest(name[:60], list(networks))}")
+    return networks[name]
+
+
+async def _told(request: Request, error: Exception) -> Response:
+    """The answer to a request that failed: one line."""
+    status, text = 500, "something went wrong in the service: look at its log"
+    if isinstance(error, HTTPException):
+        status, text = error.status_code, str(error.detail)
+    elif isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        status, text = 422, f"{'.'.join(map(str, first['loc'][1:]))}: {first['msg']}"
+    elif isinstance(error, StoreError):
+        status, text = error.status, str(error)
+    elif isinstance(error, Busy):
+        status, text = 503, str(error)
+    elif isinstance(error, InputError):
+        status, text = 422, str(error)
+    again = {"retry-after": "1"} if status in (429, 503, 507) else {}
+    return JSONResponse({"error": " ".join(text.split())}, status, again)
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(json.dumps(value, allow_nan=False), status, media_type="application/json")
+
+
+def _add_routes(app: FastAPI) -> None:
+    @app.post("/{name}/observations", openapi_extra=OBSERVATIONS, tags=["readings"])
+    async def observations(name: str, request: Request, precision: Precision = "ns") -> Response:
+        """Take rows, or readings of single sensors; answer once they are on the disk, one answer a row.
+
+        A row whose time has been answered before is answered as it was then, with `repeated`; it does not count again.
+        """
+        network = _network(request, name)
+        body = await body_of(request, request.app.state.guard.most_bytes)
+        kind = kind_of(request.headers.get("content-type", ""), body)
+        found, many = await asyncio.wrap_future(network.post(body, kind, precision))
+        return _json(found if many else found[0])
+
+    @app.get("/{name}/region", tags=["sets"])
+    async def region(name: str, request: Request, factors: bool = False) -> Response:
+        """The set for the next reading: mean, bounds, sizes; with `factors` the covariance of its law."""
+        network = _network(request, name)
+        return _json(await run_in_threadpool(answers.region, network, network.standing, factors))
+
+    @app.get("/{name}/history", tags=["readings"])
+    async def past(
+        name: str,
+        request: Request,
+        limit: Limit = 100,
+        after: Annotated[int | None, Query(ge=0, le=2**62, description="rows after this number, oldest first")] = None,
+        before: Annotated[int | None, Query(ge=0, le=2**62, description="rows before this number")] = None,
+        since: Annotated[str | None, MOMENT] = None,
+        until: Annotated[str | None, MOMENT] = None,
+        fields: Annotated[str, Query(max_length=60, description="what beside the answer")] = ",".join(history.FIELDS),
+        format: Annotated[str, Query(max_length=10, description="json, csv or parquet")] = "json",
+    ) -> Response:
+        """Past rows, oldest first: the last `limit`, or the first `limit` after a number."""
+        network = _network(request, name)
+        first, last = (None if when is None else seconds_of(_number_or_text(when), "time") for when in (since, until))
+        wanted = tuple(field.strip() for field in fields.split(",") if field.strip())
+        asked = history.Asked(limit, after, before, first, last, wanted).checked()
+        return await run_in_threadpool(_history, network, asked, format)
+
+    @app.get("/{name}/alarms", tags=["alarms"])
+    async def alarms(name: str, request: Request, after: Number = 0, limit: Limit = 100) -> Response:
+        """Open alarms, and what became of alarms after a change's number, oldest first."""
+        return _json(await run_in_threadpool(answers.alarms, _network(request, name), after, limit))
+
+    @app.get("/{name}/trust", tags=["sets"])
+    async def trust(name: str, request: Request) -> Response:
+        """What the model says of itself: coverage to expect, drift, sensors that are silent or stuck."""
+        return _json(await run_in_threadpool(answers.trust, _network(request, name)))
+
+    @app.get("/networks", tags=["service"])
+    async def networks(request: Request) -> Response:
+        """The networks served here, their sensors and their cadence."""
+        served: dict[str, Network] = request.app.state.networks
+        return _json({"networks": [answers.about(network) for network in served.values()]})
+
+    @app.get("/health", tags=["service"])
+    async def health() -> Response:
+        """Whether the service runs."""
+        return _json({"status": "ok", "version": jointset.__version__})
+
+    @app.get("/ready", tags=["service"])
+    async def ready(request: Request) -> Response:
+        """Whether every network can take readings; 503 with the reason where one cannot."""
+        served: dict[str, Network] = request.app.state.networks
+        trouble = {name: network.trouble for name, network in served.items() if network.trouble}
+        if trouble:
+            return _json({"error": "; ".join(f"{name}: {text}" for name, text in trouble.items())}, 503)
+        return _json({"status": "ready", "rows": {name: network.standing.number for name, network in served.items()}})
+
+    @app.get("/metrics", tags=["service"])
+    async def metrics(request: Request) -> Response:
+        """Counters and gauges as Prometheus reads them."""
+        text = await run_in_threadpool(metrics_text, list(request.app.state.networks.values()))
+        return Response(text, media_type="text/plain; version=0.0.4")
+
+    @app.websocket("/{name}/live")
+    async def live(socket: WebSocket, name: str) -> None:
+        """Rows and changes of alarms as they come."""
+        networks: dict[str, Network] = socket.app.state.networks
+        if name not in networks:
+            await socket.close(1008, f"there is no network {name[:60]!r}")
+            return
+        await serve_socket(socket, socket.app.state.feeds[name])
+
+
+def _history(network: Network, asked: history.Asked, format: str) -> Response:
+    """Past rows in the format asked for."""
+    store, sensors = network.store, network.sensors
+    if format == "json":
+        return StreamingResponse(_utf8(history.as_json(store, sensors, asked)), media_type="application/json")
+    if format == "csv":
+        return StreamingResponse(_utf8(history.as_csv(store, sensors, asked)), media_type="text/csv")
+    if format == "parquet":
+        file = io.BytesIO()
+        history.write_parquet(file, store, sensors, asked)
+        return Response(file.getvalue(), media_type="application/vnd.apache.parquet")
+    raise InputError(f"unknown format {format!r}: choose one of {', '.join(history.FORMATS)}")
+
+
+def _utf8(parts: Iterator[str]) -> Iterator[bytes]:
+    return (part.encode() for part in parts)
+
+
+def _number_or_text(when: str) -> int | str:
+    return int(when) if when.lstrip("-").isdecimal() and len(when) < 20 else when
+
+
+def _add_page(app: FastAPI) -> None:
+    """The page for operators where it is there, and a plain page about the routes."""
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return HTMLResponse(docs_page(app.openapi()))
+
+    try:
+        from jointset.live.page import add_page  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        return
+    add_page(app)

@@ -1,0 +1,99 @@
+"""Rows and changes of alarms, told to sockets as they come; a listener that is too slow is let go.
+
+A socket that gives `?after=NUMBER` first gets the rows after it from the store, so that one that was cut off misses
+nothing. Messages are objects: `{"type": "hello" | "row" | "alarm" | "action", ...}`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from fastapi import WebSocket, WebSocketDisconnect
+from starlette.concurrency import run_in_threadpool
+
+from jointset.live.history import FIELDS, Asked, pieces, row_of_history
+from jointset.live.network import Network
+from jointset.live.store import ACTION, Entry
+
+LISTENERS = 100  # of one network
+WAITING = 1_000  # messages that may wait for one listener
+CATCH_UP = 10_000  # rows that a listener is given from the past
+TOO_SLOW, TRY_LATER = 1013, 1013
+
+
+class Feed:
+    """The listeners of one network."""
+
+    def __init__(self, network: Network, loop: asyncio.AbstractEventLoop) -> None:
+        self.network, self.loop = network, loop
+        self.listeners: set[asyncio.Queue[str | None]] = set()
+        network.listeners.append(self._heard)
+
+    def close(self) -> None:
+        """Listen no longer."""
+        self.network.listeners.remove(self._heard)
+
+    def _heard(self, entries: list[Entry], changes: list[Any]) -> None:
+        """Called by the thread of the network after a commit."""
+        if not self.listeners:
+            return
+        texts = [message(entry, self.network.sensors) for entry in entries]
+        texts += [json.dumps({"type": "alarm", "row": number, **one}) for number, one in changes]
+        self.loop.call_soon_threadsafe(self._tell, texts)
+
+    def _tell(self, texts: list[str]) -> None:
+        for listener in list(self.listeners):
+            if listener.qsize() + len(texts) > WAITING:
+                self.listeners.discard(listener)
+                listener.put_nowait(None)
+                continue
+            for text in texts:
+                listener.put_nowait(text)
+
+
+def message(entry: Entry, sensors: tuple[str, ...]) -> str:
+    """What a listener is told of an entry."""
+    if entry.kind == ACTION:
+        return json.dumps({"type": "action", "row": entry.number, **entry.answer})
+    return json.dumps({"type": "row", **row_of_history(entry, sensors, FIELDS)}, allow_nan=False)
+
+
+async def serve_socket(socket: WebSocket, feed: Feed) -> None:
+    """Tell one listener, from a row it names or from now on, until it goes."""
+    offered = [one.strip() for one in socket.headers.get("sec-websocket-protocol", "").split(",")]
+    await socket.accept(subprotocol=next((one for one in offered if one.startswith("bearer.")), None))
+    if len(feed.listeners) >= LISTENERS:
+        await socket.close(TRY_LATER, "too many listeners: try again later")
+        return
+    asked = socket.query_params.get("after", "")
+    listener: asyncio.Queue[str | None] = asyncio.Queue()
+    feed.listeners.add(listener)
+    after = int(asked) if asked.isdecimal() and len(asked) < 19 else None
+    telling = asyncio.create_task(_tell(socket, feed, listener, after))
+    try:
+        while True:
+            await socket.receive_text()  # nothing is to be said; this hears that the listener has gone
+    except (WebSocketDisconnect, KeyError):
+        pass
+    finally:
+        feed.listeners.discard(listener)
+        telling.cancel()
+
+
+async def _tell(socket: WebSocket, feed: Feed, listener: asyncio.Queue[str | None], after: int | None) -> None:
+    network = feed.network
+    now = network.standing.number
+    await socket.send_text(json.dumps({"type": "hello", "row": now, "sensors": list(network.sensors)}))
+    if after is not None:
+        asked = Asked(CATCH_UP, max(after, now - CATCH_UP), now + 1)
+        for text in await run_in_threadpool(_past, network, asked):
+            await socket.send_text(text)
+    while (news := await listener.get()) is not None:
+        await socket.send_text(news)
+    await socket.close(TOO_SLOW, "too slow: connect again with ?after=ROW")
+
+
+def _past(network: Network, asked: Asked) -> list[str]:
+    return [message(entry, network.sensors) for piece in pieces(network.store, asked) for entry in piece]

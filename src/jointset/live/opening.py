@@ -1,0 +1,116 @@
+"""From a model and a folder to a network that goes on where it was: the last snapshot, then the log after it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jointset.errors import InputError, require
+from jointset.live.alarms import Alarms
+from jointset.live.network import AS_USUAL, Network, Settings
+from jointset.live.snapshots import from_bytes
+from jointset.live.standing import Standing, engine_for, of_parts, replayed, start
+from jointset.live.store import FILE, Store, StoreError
+from jointset.methods import load_predictor
+from jointset.predictor import JointPredictor
+from jointset.writing import new_folder
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+TAKEN = ("health", "ready", "metrics", "docs", "redoc", "openapi.json", "static", "pages", "networks", "favicon.ico")
+
+
+def checked_name(name: str) -> str:
+    """The name of a network, refused where it could not be part of an address."""
+    good = NAME.fullmatch(name) is not None and name not in TAKEN
+    require(good, f"a network cannot be called {name!r}: use letters, digits, _ . and -, as in city=MODEL")
+    return name
+
+
+def open_network(
+    name: str,
+    model: Path,
+    folder: Path,
+    settings: Settings = AS_USUAL,
+    notice: Callable[[str], None] = lambda text: None,
+) -> Network:
+    """The network of a model, kept under its name in a folder; a store that is there is gone on from."""
+    place = new_folder(folder / checked_name(name))
+    lock = _locked(place)
+    try:
+        store, predictor = _store(place, model, name)
+        engine = engine_for(predictor, settings.cadence)
+        standing = _standing(store, predictor, engine, notice)
+    except StoreError as error:
+        raise InputError(str(error)) from None
+    return Network(name, store, standing, engine, settings, lock)
+
+
+def _store(place: Path, model: Path, name: str) -> tuple[Store, JointPredictor]:
+    """The store and the model it goes on from, a copy of its own; both are made where they are not there."""
+    path, own = place / FILE, place / "model"
+    print_ = fingerprint(model)
+    if not path.exists():
+        predictor = load_predictor(model)
+        predictor.predict()
+        predictor.save(own)
+        about = {"name": name, "model": print_, "sensors": list(predictor.sensors)}
+        return Store.create(path, about), load_predictor(own)
+    store = Store(path)
+    advice = "serve it under another name, or give --store another folder"
+    require(store.about().get("model") == print_, f"{place} was begun with another model than {model}: {advice}")
+    return store, load_predictor(own)
+
+
+def fingerprint(model: Path) -> str:
+    """What tells a model from another: a hash of its parts."""
+    try:
+        header = json.loads((model / "model.json").read_bytes())
+        told = json.dumps([header["parts"], header.get("sha256")], sort_keys=True)
+    except (OSError, ValueError, KeyError, TypeError):
+        load_predictor(model)  # says what is wrong
+        raise InputError(f"{model} is not a model folder: give the folder that `jointset fit` wrote") from None
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _standing(store: Store, model: JointPredictor, engine: Alarms, notice: Callable[[str], None]) -> Standing:
+    """Where the network stands: the last snapshot, moved on through the log after it."""
+    found = store.snapshot()
+    standing = start(model, engine) if found is None else of_parts(from_bytes(found[1]), model)
+    differ = 0
+    for entry in store.entries(after=standing.number):
+        require(
+            entry.number == standing.number + 1, f"{store.path}: number {standing.number + 1} of the log is missing"
+        )
+        standing, same = replayed(standing, engine, entry)
+        differ += not same
+    if differ:
+        notice(
+            f"{store.path}: {differ} rows have other numbers than before the restart: was jointset or NumPy changed?"
+        )
+    return standing
+
+
+def _locked(place: Path) -> Any:
+    """A lock on the folder that lasts as long as what is given back; refused where another process has it."""
+    if fcntl is None:
+        return None
+    try:
+        descriptor = os.open(place / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise InputError(f"cannot write {place} ({error.strerror}): choose a --store you can write to") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise InputError(f"another jointset serve has {place}: stop it, or give --store another folder") from None
+    return os.fdopen(descriptor)

@@ -1,0 +1,62 @@
+"""Bodies of requests: bounded in size and in time, compressed ones too."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+
+from fastapi import Request
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+PATIENCE = 30.0  # seconds that a body may take
+
+
+async def body_of(request: Request, most: int) -> bytes:
+    """The body of a request, unpacked where it is gzip; refused when it is too large or takes too long."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            body = await _received(request, most)
+    except TimeoutError:
+        raise HTTPException(408, f"the body took longer than {PATIENCE:g} s: send it faster, or less") from None
+    except ClientDisconnect:
+        raise HTTPException(400, "the body was not sent to its end") from None
+    coding = request.headers.get("content-encoding", "identity").strip().lower()
+    if coding in ("identity", ""):
+        return body
+    if coding != "gzip":
+        raise HTTPException(415, f"Content-Encoding {coding[:40]!r} is not known here: send gzip, or none")
+    return _unpacked(body, most)
+
+
+async def _received(request: Request, most: int) -> bytes:
+    said = request.headers.get("content-length", "")
+    if said.isdecimal() and int(said[:20]) > most:
+        raise _too_large(most)
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise _too_large(most)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _unpacked(body: bytes, most: int) -> bytes:
+    """What a gzip body holds, no more than is allowed."""
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        found = unpacker.decompress(body, most)
+    except zlib.error as error:
+        raise HTTPException(
+            400, f"the body is not gzip ({error}): send it whole, or without Content-Encoding"
+        ) from None
+    if unpacker.unconsumed_tail:
+        raise _too_large(most)
+    if not unpacker.eof:
+        raise HTTPException(400, "the gzip body is cut short: send it whole")
+    return found
+
+
+def _too_large(most: int) -> HTTPException:
+    return HTTPException(413, f"the body is larger than {most:,} bytes: send fewer rows at once")

@@ -1,0 +1,138 @@
+"""Where a served network stands: a plain value, moved on by rows and by what an operator does.
+
+`taken` is the one way on, live and when a store is replayed; so both come to the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jointset.limits import UNLIMITED, Limits
+from jointset.live.alarms import Alarms, Config, State, state_from_json, state_to_json
+from jointset.live.arrivals import Clock, judge
+from jointset.live.formats import Whole
+from jointset.live.happenings import GREEN, Change, Happening, light_of
+from jointset.live.store import ACTION, LATE, ROW, Entry
+from jointset.predictor import JointPredictor
+from jointset.sensor_health import Health, Usual, observe, start_health, unknown_usual
+from jointset.stored_models import STORED
+from jointset.streaming import Step, expecting, take_step
+
+FROZEN = "filter warmup standardize sensors shift scale left_out places graph".split()  # parts that rows leave alone
+TOP = 3  # sensors that an answer names
+
+
+class Standing(NamedTuple):
+    """The state after a number of the log."""
+
+    number: int
+    predictor: JointPredictor
+    health: Health
+    clock: Clock
+    alarms: State
+    scored: int = 0  # rows since the store began that had a score, and those inside
+    inside: int = 0
+
+    @property
+    def usual(self) -> Usual:
+        """How long each sensor is usually silent, or stands still."""
+        return self.predictor.usual or unknown_usual(len(self.predictor.sensors))
+
+    def ailing(self) -> dict[str, list[str]]:
+        """Names of the sensors that are silent, and of those that are stuck."""
+        return ailing(self.health, self.usual, self.predictor.sensors)
+
+
+def ailing(health: Health, usual: Usual, names: tuple[str, ...]) -> dict[str, list[str]]:
+    """Names of the sensors that are silent, and of those that are stuck."""
+    found = {"silent": health.silent(usual), "stuck": health.stuck(usual)}
+    return {kind: [names[i] for i in np.flatnonzero(which)] for kind, which in found.items()}
+
+
+def engine_for(predictor: JointPredictor, cadence: int | None, config: Config | None = None) -> Alarms:
+    """The alarms of a model."""
+    usual = predictor.usual.cadence if predictor.usual else None
+    names, graph = predictor.sensors, predictor.graph
+    return Alarms(config or Config(), names, None if graph is None else graph.adjacency(len(names)), cadence or usual)
+
+
+def start(predictor: JointPredictor, engine: Alarms) -> Standing:
+    """Before the first row."""
+    alarms = engine.start(predictor.calibration_scores)
+    return Standing(0, predictor, start_health(len(predictor.sensors)), Clock(), alarms)
+
+
+def taken(
+    standing: Standing, engine: Alarms, row: Whole, limits: Limits = UNLIMITED
+) -> tuple[Standing, Entry, list[Change]]:
+    """After one more row: it counts, or is kept as late. With it come its entry and what became of alarms."""
+    number = standing.number + 1
+    counts, clock = judge(standing.clock, row.seconds, standing.usual.cadence)
+    if not counts:
+        entry = Entry(number, LATE, row.seconds, row.time, row.values, {})
+        return standing._replace(number=number, clock=clock), entry, []
+    step = take_step(expecting(standing.predictor, row.seconds), row.values, TOP, limits)
+    step.after.last_time = row.seconds
+    inside, health = step.facts["inside"], observe(standing.health, row.values)
+    alarms, changes = engine.step(standing.alarms, _happening(step, row, health, standing.usual))
+    scored, hits = standing.scored + (inside is not None), standing.inside + (inside is True)
+    after = Standing(number, step.after, health, clock, alarms, scored, hits)
+    total = float(np.nansum(np.abs(step.shares)))
+    shares = (step.shares / (total or 1.0)).astype(np.float32)
+    answer = {**step.facts, "top": step.top}
+    entry = Entry(number, ROW, row.seconds, row.time, row.values, answer, np.stack(step.bounds), shares)
+    return after, entry, changes
+
+
+def replayed(standing: Standing, engine: Alarms, entry: Entry) -> tuple[Standing, bool]:
+    """After an entry of the log, and whether it came to the same numbers as when it was written."""
+    if entry.kind == ACTION:
+        return acted(standing, engine, entry.answer)[0], True
+    if entry.answer.get("single"):
+        return standing._replace(number=entry.number), True
+    assert entry.values is not None and entry.seconds is not None
+    after, again, _ = taken(standing, engine, Whole(entry.values, entry.seconds, entry.time))
+    return after, again.answer == entry.answer
+
+
+def _happening(step: Step, row: Whole, health: Health, usual: Usual) -> Happening:
+    """What the alarms see of a row."""
+    score, radius, _, _ = step.outcome
+    ill = ailing(health, usual, step.after.sensors)
+    pulls = None if step.given is None else (row.values - step.given[0]) / step.given[1]
+    who = tuple(ill["silent"]), tuple(ill["stuck"])
+    facts = (row.seconds, score, radius, step.facts["inside"], math.nan, step.contributions)
+    return Happening(*facts, *who, _light(step.after), pulls)
+
+
+def _light(predictor: JointPredictor) -> str:
+    """The light of a model; green where it has no verdict on itself."""
+    return GREEN if predictor.watch is None else light_of(predictor.trust())
+
+
+def acted(standing: Standing, engine: Alarms, action: dict[str, Any]) -> tuple[Standing, list[Change]]:
+    """After an operator's action on an alarm."""
+    given = (action["id"], action["action"], action["time"], action.get("until"))
+    alarms, changes = engine.act(standing.alarms, *given)
+    return standing._replace(number=standing.number + 1, alarms=alarms), changes
+
+
+def parts_of(standing: Standing) -> dict[str, Any]:
+    """What a snapshot holds: everything that moves."""
+    parts = {f"predictor.{name}": getattr(standing.predictor, name) for name in STORED if name not in FROZEN}
+    counts = (standing.number, standing.scored, standing.inside)
+    state = {"health": tuple(standing.health), "clock": tuple(standing.clock), "counts": counts}
+    return {**parts, **state, "alarms": state_to_json(standing.alarms)}
+
+
+def of_parts(parts: dict[str, Any], model: JointPredictor) -> Standing:
+    """The standing of a snapshot of this model."""
+    predictor = JointPredictor(model.filter, warmup=model.warmup)
+    for name in STORED:
+        setattr(predictor, name, getattr(model, name) if name in FROZEN else parts[f"predictor.{name}"])
+    number, scored, inside = parts["counts"]
+    health, clock = Health(*parts["health"]), Clock(*parts["clock"])
+    return Standing(number, predictor, health, clock, state_from_json(parts["alarms"]), scored, inside)
