@@ -155,7 +155,7 @@ def test_without_times_a_run_is_numbered(blocks):
 
 
 def test_a_filter_given_by_name_is_refused_with_the_way_out():
-    with pytest.raises(InputError, match=r"predictor_for\('kalman-tuned'\)"):
+    with pytest.raises(InputError, match=r"jointset.predictor\('kalman-tuned'\)"):
         JointPredictor("kalman-tuned")
 
 

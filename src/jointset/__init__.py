@@ -11,6 +11,8 @@
 True
 """
 
+from typing import Any
+
 from jointset.backbones.gpvar import GPVAR
 from jointset.calibration import ACI, PID, AgACI, DtACI, Split
 from jointset.datasets import Grssf, generate_grssf
@@ -31,6 +33,23 @@ from jointset.scores import BlockMaximum, Mahalanobis, MaxStudentised
 __version__ = "0.1.0"
 
 load = JointPredictor.load  # a saved model of any method
+
+
+def predictor(
+    name: str, *, alpha: float = 0.1, warmup: int = 50, standardize: bool = True, **training: Any
+) -> JointPredictor:
+    """An unfitted predictor by name, `METHOD[:GEOMETRY][+WRAP]`; `jointset methods` lists them.
+
+    `training` are settings of the learned methods: `seed`, `device`, `steps`, `recipe`.
+
+    >>> predictor("ewma:box+aci", alpha=0.05)
+    JointPredictor(ewma, boxes, ACI at 95 %; fitted on nothing yet)
+    """
+    from jointset.methods import predictor_for, require_trained  # other packages are asked, which takes time
+
+    require_trained(name, training)
+    return predictor_for(name, alpha=alpha, warmup=warmup, standardize=standardize, training=training or None)
+
 
 __all__ = [
     "ACI",
@@ -64,4 +83,5 @@ __all__ = [
     "WhitenedFilter",
     "generate_grssf",
     "load",
+    "predictor",
 ]

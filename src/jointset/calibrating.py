@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +11,8 @@ from jointset.abilities import OwnSetting, Shaped, message_start
 from jointset.calibration import Split
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.quantiles import score_quantile
-from jointset.calibration.shared_level import AnyRule, one_score, rule_within, scores_needed
-from jointset.contracts import Array
+from jointset.calibration.shared_level import AnyRule, SharedLevel, next_radii, one_score, rule_within, scores_needed
+from jointset.contracts import Array, Score
 from jointset.errors import require
 from jointset.outliers import warn_absurd, warn_codes
 from jointset.own_bands import own_quantiles, studentised
@@ -96,6 +97,26 @@ def gap_scale(scores: Array, alpha: float) -> GapScale:
     """The coverage and the radius that rows with gaps are scaled to."""
     radius = score_quantile(np.sort(scores), alpha) if scores.ndim == 1 else float("nan")
     return GapScale(1.0 - alpha, radius)
+
+
+def at_level(predictor: JointPredictor, alpha: float) -> tuple[Score[Any], Array | float]:
+    """The score, and what cuts out the next set, of a predictor with a split rule at another miss rate.
+
+    From the same calibration scores; of rows with gaps they stay as they were placed for the level of the model.
+    """
+    rule = rule_within(predictor.calibration)
+    who = "the method itself" if isinstance(rule, Fixed) else type(rule).__name__
+    require(
+        isinstance(rule, Split),
+        f"{message_start(predictor.filter)}{who} keeps to alpha={rule.alpha:g}, for which it was made: "
+        f"make a predictor with alpha={alpha:g}, or use the split rule",
+    )
+    other = replace(rule, alpha=alpha)  # type: ignore[type-var]
+    shared = predictor.calibration
+    whole: AnyRule = replace(shared, rule=other) if isinstance(shared, SharedLevel) else other
+    scores = predictor.calibration_scores
+    require_enough(whole, len(scores), "of the model", message_start(predictor.filter))
+    return predictor.score.with_gaps(gap_scale(scores, alpha)), next_radii(whole, whole.start(scores))
 
 
 def adapts(rule: AnyRule) -> bool:

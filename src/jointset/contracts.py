@@ -8,19 +8,23 @@ be run side by side, copied and stored. What some filters do beyond their contra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from jointset.table_line import Method as Method
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from jointset.panel import Panel
     from jointset.partial import GapScale
 
 Array = NDArray[Any]
+Readings: TypeAlias = "Panel | pd.DataFrame | Mapping[str, Any] | ArrayLike"  # rows by label, or (T, N) by position
+Reading: TypeAlias = "Panel | pd.DataFrame | pd.Series[Any] | Mapping[str, Any] | ArrayLike"  # one row, likewise
 State = TypeVar("State")
 L = TypeVar("L", contravariant=True)  # the kind of law that a score takes
 Pieces = Sequence[tuple[int, float]]  # directions of every covariance of a shape, and its share of the miss rate
@@ -90,7 +94,7 @@ class Region(Protocol):
         """Half the length of the projection on every sensor (..., N)."""
         ...
 
-    def contains(self, y: Array) -> Array:
+    def contains(self, y: Reading) -> Array:
         """Whether the whole reading lies inside; missing (NaN) sensors do not count."""
         ...
 
@@ -112,6 +116,10 @@ class Region(Protocol):
     @property
     def log_volume(self) -> Array:
         """(1/N) log of the volume, exact."""
+        ...
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Lower end, mean and upper end of the projection on every sensor; of the region of one step."""
         ...
 
     def __getitem__(self, index: Any) -> Self: ...

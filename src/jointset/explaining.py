@@ -7,7 +7,7 @@ from typing import Any
 from jointset.abilities import TellsOneFromOthers
 from jointset.attribution import Neighbourhood, attribution, neighbourhoods
 from jointset.calibration.shared_level import AnyRule
-from jointset.contracts import Array, Score
+from jointset.contracts import Array, Reading, Score
 from jointset.graph_edges import Edges
 from jointset.own_bands import own_ends
 from jointset.sensor_health import Usual
@@ -26,28 +26,28 @@ class Explains:
     def _ahead(self) -> tuple[Any, Array | float, float]:
         raise NotImplementedError
 
-    def _reading(self, y: Any) -> Array:
+    def _reading(self, y: Reading) -> Array:
         raise NotImplementedError
 
-    def contributions(self, y: Any) -> Array:
+    def contributions(self, y: Reading) -> Array:
         """How much each sensor of a reading adds to its score under the next law (N,); 0 where missing."""
         return self.score.contributions(self._ahead()[0], self._reading(y))
 
-    def attribution(self, y: Any) -> Array:
+    def attribution(self, y: Reading) -> Array:
         """Shares (N,) of the sensors in the score of a reading under the next law: they add up to it; 0 where missing.
 
         Which sensor is to blame is told by `contributions`; a share may be negative (`jointset.shares`).
         """
         return attribution(self, self._ahead()[0], self._reading(y))
 
-    def neighbourhoods(self, y: Any) -> list[Neighbourhood]:
+    def neighbourhoods(self, y: Reading) -> list[Neighbourhood]:
         """Neighbourhoods of the graph, the one most to blame for a reading first, with shares that add up to the score.
 
         Without a graph every sensor is one; a law without a covariance gives none.
         """
         return neighbourhoods(self, self._ahead()[0], self._reading(y))
 
-    def given_others(self, y: Any) -> tuple[Array, Array] | None:
+    def given_others(self, y: Reading) -> tuple[Array, Array] | None:
         """Mean and sd of each reading of a row (N,) given all others, under the next law; None where there is no law.
 
         NaN where missing.

@@ -5,18 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from jointset.contracts import Array
+from jointset.contracts import Array, Reading, Readings
 from jointset.errors import InputError, require, some, suggest
 from jointset.outliers import LARGEST, too_large
 from jointset.panel import Panel
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def panel_of(data: Any, sensors: tuple[str, ...] = ()) -> Panel:
-    """A panel as it is; of a data frame by its labels; of an array (T, N) in the order of the sensors.
+
+def panel_of(data: Readings, sensors: tuple[str, ...] = ()) -> Panel:
+    """A panel as it is; of a data frame or a dict of columns by label; of an array (T, N) in the order of the sensors.
 
     Without sensors a data frame keeps its columns, and those of an array are named by their numbers.
 
@@ -28,12 +31,24 @@ def panel_of(data: Any, sensors: tuple[str, ...] = ()) -> Panel:
     require(
         not isinstance(data, (str, Path)), f"{data} is the name of a file: read it first, Panel.read({str(data)!r})"
     )
+    if isinstance(data, Mapping):
+        data = _frame(data)
     if _is(data, "DataFrame"):
-        panel = Panel.from_pandas(data)
+        panel = Panel.from_pandas(cast("pd.DataFrame", data))
         return aligned(panel, sensors) if sensors else panel
     values = np.asarray(data)
     width = values.shape[1] if values.ndim == 2 else len(sensors)
     return Panel(values, sensors or tuple(str(i) for i in range(width)))
+
+
+def _frame(columns: Mapping[str, Any]) -> Any:
+    """A data frame of columns by name."""
+    import pandas as pd
+
+    try:
+        return pd.DataFrame(dict(columns))
+    except ValueError as error:  # columns of several lengths, or single numbers
+        raise InputError(f"a dict is taken as columns of equal length, one a sensor: {error}") from None
 
 
 def aligned(panel: Panel, sensors: tuple[str, ...]) -> Panel:
@@ -60,7 +75,7 @@ def require_sensors(given: tuple[str, ...], expected: tuple[str, ...]) -> None:
     require(given == expected, order)
 
 
-def reading_of(y: Any, sensors: tuple[str, ...]) -> Array:
+def reading_of(y: Reading, sensors: tuple[str, ...]) -> Array:
     """One reading (N,) in the order of the sensors, NaN = missing.
 
     A series, a mapping, and a panel or data frame of one row go by their labels, and a sensor without a label is

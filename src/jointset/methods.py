@@ -107,6 +107,13 @@ def predictor_for(
     return filter_row(name, alpha=alpha, training=training, warmup=warmup, standardize=standardize)
 
 
+def require_trained(method: str, training: dict[str, Any]) -> None:
+    """Refuse settings of a training run for a method that has none; a published method draws with a seed."""
+    line = TABLE[whole_name(method).method]
+    asked = [name for name in training if not (name == "seed" and line.family == "published")]
+    require(line.learned or not asked, f"{line.name} is not trained: leave {some(asked)} out")
+
+
 def whole_name(method: str, shape: str = "ellipsoid", calibration: str | None = None) -> Name:
     """The name of a method with what was asked for beside it; its own rule is not written.
 

@@ -16,6 +16,7 @@ from jointset import graph as graphs
 from jointset.atomic import whole_file
 from jointset.contracts import Array
 from jointset.errors import InputError, require, some
+from jointset.notebook import listed, shown
 from jointset.panel_checks import check_shape, numbers, read_only, sensor_index, sensor_names, shaped, stamps
 from jointset.times import Time, epoch_seconds, iso
 
@@ -249,6 +250,9 @@ class Panel:
 
     def __repr__(self) -> str:
         return f"Panel({self.describe()})"
+
+    def _repr_html_(self) -> str:
+        return shown("Panel", {"readings": self.describe(), "sensors": listed(self.sensors)})
 
     def __eq__(self, other: object) -> bool:
         """Same names, times, graph and readings, NaN equal to NaN."""

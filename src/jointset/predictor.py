@@ -10,18 +10,21 @@ from typing import Any, Self
 
 import numpy as np
 
-from jointset.abilities import Clocked, Restarting, Shaped, message_start, shares_of
-from jointset.calibrating import adapts, calibrate, gap_scale, watch_from
+from jointset.abilities import Clocked, Restarting, message_start, shares_of
+from jointset.calibrating import adapts, at_level, calibrate, gap_scale, watch_from
 from jointset.calibration import Split
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.shared_level import AnyRule, moved, next_radii, one_score, sharing
-from jointset.contracts import Array, Filter, Region, Score
+from jointset.contracts import Array, Filter, Reading, Readings, Region, Score
+from jointset.describing import facts_of, line_of
 from jointset.errors import InputError, require
 from jointset.explaining import Explains
+from jointset.fitting import fit
 from jointset.folders import Stored, reading
-from jointset.graph_edges import Edges, edges_of
+from jointset.graph_edges import Edges
 from jointset.labels import panel_of, reading_of, require_sensors
-from jointset.outliers import scorable, warn_absurd, warn_codes
+from jointset.notebook import shown
+from jointset.outliers import scorable
 from jointset.panel import Panel
 from jointset.passes import Progress, laws_of, run_together
 from jointset.regions import named
@@ -29,8 +32,8 @@ from jointset.reuse import Reuse
 from jointset.runs import Outcome as Outcome
 from jointset.runs import Run as Run
 from jointset.scores import Mahalanobis
-from jointset.sensor_health import Usual, usual_of
-from jointset.sensor_places import Places, places_of
+from jointset.sensor_health import Usual
+from jointset.sensor_places import Places
 from jointset.stored_models import restore_predictor, save_predictor
 from jointset.trust import Trust, Watch
 
@@ -69,14 +72,15 @@ class JointPredictor(Explains):
         standardize: bool = True,
     ) -> None:
         if isinstance(filter, str):  # the text of a filter is long
-            raise InputError(f"{filter!r} is a name, not a filter: use jointset.methods.predictor_for({filter!r})")
+            raise InputError(f"{filter!r} is a name, not a filter: use jointset.predictor({filter!r})")
         require(warmup >= 1, f"warmup must be at least 1 (keep all scores), got {warmup}")
         self.filter = filter
         self.score: Score[Any] = Mahalanobis() if score is None else score
         self.calibration: AnyRule = Split() if calibration is None else calibration
         self.warmup = warmup
         self.standardize = standardize
-        self.sensors: tuple[str, ...] = ()  # set by fit, with the next three
+        self.sensors: tuple[str, ...] = ()  # set by fit, with the next four
+        self.fitted_rows = 0
         self.shift: Array = np.empty(0)
         self.scale: Array = np.empty(0)
         self.left_out: tuple[str, ...] = ()  # sensors of the source that it was not fitted on: ignored in later rows
@@ -120,38 +124,21 @@ class JointPredictor(Explains):
 
     # ------------------------------------------------------------------ fit and calibrate
 
-    def fit(self, panel: Any, pilot: Any = None, *, frozen: bool = False, **options: Any) -> JointPredictor:
+    def fit(
+        self, panel: Readings, pilot: Readings | None = None, *, frozen: bool = False, **options: Any
+    ) -> JointPredictor:
         """Fit the filter on a training panel; forgets any earlier calibration. Options go to the filter's `fit`.
 
-        Here and below a panel may be a data frame with a column a sensor, or an array (T, N) in sensor order. `pilot`
+        Here and below a panel may be a data frame or a dict with a column a sensor, or an array (T, N). `pilot`
         is a block of its own for the shape of filters that learn one from residuals; one that is the calibration block
         itself gives the plug-in form, whose calibration scores are no longer fresh. `frozen` says that the filter is
         fitted already, on this panel in the units it would be given here.
         """
-        panel = scorable(panel_of(panel).require_varying())
-        warn_absurd(panel, "training")
-        warn_codes(panel, "training")
-        shift, scale = np.zeros(panel.n_sensors), np.ones(panel.n_sensors)
-        if self.standardize:
-            shift, scale = panel.level_and_scale()
-        if pilot is not None:
-            pilot = panel_of(pilot, panel.sensors)
-            require(
-                pilot.sensors == panel.sensors,
-                f"{message_start(self.filter)}the pilot block has other sensors than the training one",
-            )
-            options["pilot"] = pilot.with_values((pilot.values - shift) / scale)
-        if not frozen:
-            self.filter = self.filter.fit(panel.with_values((panel.values - shift) / scale), **options)
-        self.calibration = sharing(self.calibration, shares_of(self.filter))
-        self.sensors, self.shift, self.scale = panel.sensors, shift, scale
-        self.usual, self.places = usual_of(panel), places_of(panel)
-        self.graph = edges_of(panel.adjacency)
-        self.shaped_on = (panel if pilot is None else pilot) if isinstance(self.filter, Shaped) else None
+        fit(self, panel, pilot, frozen, options)
         self.filter_state = self.calibration_state = self.watch = self._pending = self.reuse = None
         return self
 
-    def calibrate(self, panel: Any, *, progress: Progress | None = None) -> JointPredictor:
+    def calibrate(self, panel: Readings, *, progress: Progress | None = None) -> JointPredictor:
         """Score a panel from a fresh filter state and set the radius; the state is then carried on.
 
         `progress` is told how many rows were scored, block by block.
@@ -184,11 +171,13 @@ class JointPredictor(Explains):
 
     # ------------------------------------------------------------------ one step at a time
 
-    def predict(self) -> Region:
-        """The region for the next reading."""
-        return named(self.score.region(*self._ahead()[:2]), self.sensors)
+    def predict(self, alpha: float | None = None) -> Region:
+        """The region for the next reading; with a split rule also at another miss rate than its own."""
+        law, radii, _ = self._ahead()
+        score, radii = (self.score, radii) if alpha is None else at_level(self, alpha)
+        return named(score.region(law, radii), self.sensors)
 
-    def update(self, y: Any) -> Outcome:
+    def update(self, y: Reading) -> Outcome:
         """Observe the next reading (N,), NaN = missing: score it, adapt the radius, advance the filter.
 
         A series, mapping or data frame of one row goes by its labels; a sensor without a label is missing.
@@ -226,7 +215,7 @@ class JointPredictor(Explains):
 
     # ------------------------------------------------------------------ whole panels
 
-    def run(self, panel: Any, *, regions: bool = True, progress: Progress | None = None) -> Run:
+    def run(self, panel: Readings, *, regions: bool = True, progress: Progress | None = None) -> Run:
         """Predict and update through a whole panel: the same numbers as step by step, only faster.
 
         The predictor ends where the panel ends, as after that many updates; use `copy()` to keep the present one.
@@ -235,16 +224,16 @@ class JointPredictor(Explains):
         return self.run_with((), panel, regions=regions, progress=progress)[0][0]
 
     def run_with(
-        self, others: Sequence[Self], panel: Any, *, regions: bool = True, progress: Progress | None = None
+        self, others: Sequence[Self], panel: Readings, *, regions: bool = True, progress: Progress | None = None
     ) -> list[tuple[Run, float]]:
         """Runs of this predictor and of others that differ from it in their rule only (see `rewrapped`).
 
         Laws and scores are made once for all. With every run come the seconds it would have taken alone.
         """
         self._require_calibrated()
-        panel = self._panel(panel)
-        laws = laws_of(self, panel, self.filter_state)
-        return run_together((self, *others), panel, laws, regions, progress)
+        rows = self._panel(panel)
+        laws = laws_of(self, rows, self.filter_state)
+        return run_together((self, *others), rows, laws, regions, progress)
 
     def moved_to(self, filter_state: Any, calibration_state: Any, panel: Panel) -> None:
         """Stand where a panel ends, in these states."""
@@ -276,20 +265,26 @@ class JointPredictor(Explains):
         stamps = panel.timestamps
         return self.last_time is not None and stamps is not None and len(panel) > 0 and stamps[0] <= self.last_time
 
-    def _panel(self, data: Any) -> Panel:
+    def _panel(self, data: Readings) -> Panel:
         """What was given as a panel with the sensors of the model, fit to be scored."""
         require(bool(self.sensors), "the predictor is not fitted: call fit(panel) first")
         panel = panel_of(data, self.sensors)
         require_sensors(panel.sensors, self.sensors)
         return scorable(panel)
 
-    def _reading(self, y: Any) -> Array:
+    def _reading(self, y: Reading) -> Array:
         return reading_of(y, self.sensors)
 
     def _require_calibrated(self) -> None:
         require(self.calibration_state is not None, "the predictor is not calibrated: call calibrate(panel) first")
 
     # ------------------------------------------------------------------ copies and files
+
+    def __repr__(self) -> str:
+        return line_of(self)
+
+    def _repr_html_(self) -> str:
+        return shown(type(self).__name__, facts_of(self))
 
     def copy(self) -> JointPredictor:
         """An independent predictor in the same state."""

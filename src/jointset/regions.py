@@ -19,6 +19,7 @@ import numpy as np
 from jointset.contracts import Array, Law, Region
 from jointset.errors import require
 from jointset.labels import in_order
+from jointset.notebook import listed, shown
 from jointset.partial import (
     UNCALIBRATED,
     GapScale,
@@ -96,6 +97,23 @@ class Sizes:
         """Readings (..., N) as they are; a series, mapping or data frame of one row by its labels."""
         return in_order(y, self.sensors)
 
+    def facts(self) -> dict[str, str]:
+        """How many steps and sensors it has, and its sizes, medians over the steps, in words."""
+        steps, n = np.shape(self.center)[:-1], np.shape(self.center)[-1]
+        sizes = {name: np.median(getattr(self, name)) for name in ("width", "width_full", "log_volume")}
+        count = {"steps": f"{steps[0]:,}"} if steps else {}
+        return (
+            count
+            | {"sensors": listed(self.sensors) if self.sensors else f"{n:,}"}
+            | {name: f"{size:.4g}" for name, size in sizes.items()}
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name} {text}' for name, text in self.facts().items())})"
+
+    def _repr_html_(self) -> str:
+        return shown(type(self).__name__, self.facts())
+
     def to_pandas(self, sensors: Sequence[str] | None = None) -> pd.DataFrame:
         """Lower end, mean and upper end of the projection on every sensor; of the region of one step."""
         import pandas as pd
@@ -116,7 +134,7 @@ def named(region: Region, sensors: tuple[str, ...]) -> Region:
     return known
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _AroundLaw(Sizes):
     """A set around the mean of a law, its radius (...) or one number for all steps.
 
@@ -137,7 +155,7 @@ class _AroundLaw(Sizes):
         return type(self)(self.law[index], radius, self.gaps)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ellipsoid(_AroundLaw):
     """{y : (y - m)' S^-1 (y - m) <= radius}: the radius is on the squared scale."""
 
@@ -159,7 +177,7 @@ class Ellipsoid(_AroundLaw):
         return unit_ball_log_volume(n) / n + log_radius + 0.5 * self.law.log_det / n
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Box(_AroundLaw):
     """{y : |y_i - m_i| <= radius sd_i for all i}."""
 
@@ -179,7 +197,7 @@ class Box(_AroundLaw):
             return np.log(2.0 * self.half_width).mean(-1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Product(Sizes):
     """Product of regions on disjoint blocks of sensors that together make up all of them."""
 
@@ -221,7 +239,7 @@ class Product(Sizes):
         return Product(self.blocks, tuple(part[index] for part in self.parts))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ScoredProduct(Product):
     """The product of a score's regions: what it contains has a score of at most the radius, whatever is missing."""
 

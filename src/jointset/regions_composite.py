@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jointset.residuals.component_law import ComponentLaw
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ComponentRegion(Sizes):
     """{y : score_j(y) <= radius_j for all components j}, batched over time.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from jointset.clock_coverage import ClockCoverage, clock_coverage
 from jointset.contracts import Array, Forecast, Region
+from jointset.notebook import listed, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +26,7 @@ class Outcome(NamedTuple):
     observed: int  # sensors that had a reading; with 0 the score is NaN and nothing adapts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """Regions and outcomes of a whole panel, row by row; sizes are in the units of the data."""
 
@@ -74,6 +75,19 @@ class Run:
             "infinite_share": self.infinite_share,
             "steps": len(self.score),
         }
+
+    def __repr__(self) -> str:
+        facts = self.facts()
+        return f"Run({', '.join(f'{name} {text}' for name, text in facts.items())})"
+
+    def _repr_html_(self) -> str:
+        return shown("Run", self.facts())
+
+    def facts(self) -> dict[str, str]:
+        """Steps, sensors, coverage and mean sizes, in words."""
+        sizes = self.summary()
+        steps = {"steps": f"{sizes.pop('steps'):,}", "sensors": listed(self.sensors)}
+        return steps | {name: f"{size:.4g}" for name, size in sizes.items()}
 
     def to_pandas(self, *, bounds: bool = False) -> pd.DataFrame:
         """Score, radius and inside, a row a step, indexed by UTC time (or by step); with the bounds of every sensor.

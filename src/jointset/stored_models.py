@@ -24,6 +24,7 @@ STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
     "warmup": int,
     "standardize": bool,
     "sensors": tuple[str, ...],
+    "fitted_rows": int,
     "shift": Array,
     "scale": Array,
     "filter_state": Any,
@@ -38,7 +39,7 @@ STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
     "graph": Edges | None,
 }
 # parts that older folders lack, and what stands for them
-LATER = {"reuse": None, "places": None, "graph": None, "usual": None, "left_out": ()}
+LATER = {"fitted_rows": 0, "reuse": None, "places": None, "graph": None, "usual": None, "left_out": ()}
 
 
 def save_predictor(predictor: JointPredictor, path: str | Path) -> None:

@@ -19,7 +19,7 @@ from jointset.shares import distance_shares, maximum_shares
 from jointset.volumes import unit_ball_log_volume
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Annulus(Sizes):
     """{y : lower <= ((y - m)' S^-1 (y - m))^1/2 <= upper}: radii on the root scale, (...) or one for all steps.
 
@@ -105,7 +105,7 @@ class Annulus(Sizes):
         return replace(self, law=self.law[index], lower=_at(self.lower, index), upper=_at(self.upper, index))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class IntervalBox(Sizes):
     """{y : lower_i <= y_i <= upper_i for all i}, ends (..., N) in the units of the data; `closed=False` is strict.
 
@@ -214,7 +214,7 @@ class IntervalBox(Sizes):
         return replace(self, lower=self.lower[index], upper=self.upper[index])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ScaledSet(Sizes):
     """An own set scaled about its centre by a factor (...); half-widths and N-th root of the volume scale with it."""
 

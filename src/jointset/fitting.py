@@ -1,0 +1,45 @@
+"""From training rows to a fitted predictor: units, filter, and what is usual of its sensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jointset.abilities import Shaped, message_start, shares_of
+from jointset.calibration.shared_level import sharing
+from jointset.contracts import Readings
+from jointset.errors import require
+from jointset.graph_edges import edges_of
+from jointset.labels import panel_of
+from jointset.outliers import scorable, warn_absurd, warn_codes
+from jointset.sensor_health import usual_of
+from jointset.sensor_places import places_of
+
+if TYPE_CHECKING:
+    from jointset.predictor import JointPredictor
+
+
+def fit(predictor: JointPredictor, data: Readings, pilot: Readings | None, frozen: bool, options: Any) -> None:
+    """Fit the filter of a predictor, unless it is `frozen`; a pilot block and the options go to the filter's `fit`."""
+    panel = scorable(panel_of(data).require_varying())
+    warn_absurd(panel, "training")
+    warn_codes(panel, "training")
+    shift, scale = np.zeros(panel.n_sensors), np.ones(panel.n_sensors)
+    if predictor.standardize:
+        shift, scale = panel.level_and_scale()
+    shaped_on = panel
+    if pilot is not None:
+        shaped_on = panel_of(pilot, panel.sensors)
+        require(
+            shaped_on.sensors == panel.sensors,
+            f"{message_start(predictor.filter)}the pilot block has other sensors than the training one",
+        )
+        options["pilot"] = shaped_on.with_values((shaped_on.values - shift) / scale)
+    if not frozen:
+        predictor.filter = predictor.filter.fit(panel.with_values((panel.values - shift) / scale), **options)
+    predictor.calibration = sharing(predictor.calibration, shares_of(predictor.filter))
+    predictor.sensors, predictor.shift, predictor.scale = panel.sensors, shift, scale
+    predictor.fitted_rows, predictor.usual, predictor.places = len(panel), usual_of(panel), places_of(panel)
+    predictor.graph = edges_of(panel.adjacency)
+    predictor.shaped_on = shaped_on if isinstance(predictor.filter, Shaped) else None
