@@ -21,7 +21,9 @@ from jointset.sensor_health import Health, Usual, observe, start_health, unknown
 from jointset.stored_models import STORED
 from jointset.streaming import Step, expecting, take_step
 
-FROZEN = ["filter", "warmup", "standardize", "sensors", "shift", "scale", "left_out", "places", "graph"]  # parts that rows leave alone
+FROZEN = {  # parts that rows leave alone
+    *("filter", "warmup", "standardize", "sensors", "fitted_rows", "shift", "scale", "left_out", "places", "graph"),
+}
 TOP = 3  # sensors that an answer names
 
 
