@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,54 +10,61 @@ from jointset.adjacency import correlation_knn
 from jointset.communities import components
 from jointset.contracts import Array
 from jointset.errors import require
+from jointset.graph_edges import Edges, edges_of
 from jointset.panel import Panel
 from jointset.storage import storable
 
 MOST_EXACT = 60  # sensors up to which the layout that respects graph distances is drawn
-LINES = 8  # edges a sensor that are kept for drawing, the heaviest
+LINES = 8  # edges a sensor that are drawn, the heaviest
 LOOKED_AT = 1_000  # last rows whose correlations stand for a graph where there is none
 
 
 @storable
 class Places(NamedTuple):
-    """What a drawing of a network needs: latitude and longitude (N, 2) where known, edges (E, 2) and weights (E,)."""
+    """Latitude and longitude (N, 2) where known, and the edges that stand for a graph where there is none."""
 
     coordinates: Array | None
-    edges: Array
-    weights: Array
-    correlated: bool = False  # there was no graph: the edges are correlations
+    instead: Edges | None = None
 
 
 def places_of(panel: Panel) -> Places:
     """The places of a panel's sensors; without a graph, sensors that go together are taken for neighbours.
 
-    >>> places_of(Panel([[0.0, 0.0]], ("a", "b"), adjacency=[[0.0, 2.0], [2.0, 0.0]])).edges.tolist()
-    [[0, 1]]
+    >>> places_of(Panel([[0.0, 0.0], [1.0, 1.0], [2.0, 2.1]], ("a", "b"))).instead.ends.tolist()
+    [[0, 1], [1, 0]]
     """
-    known, n = panel.coordinates, panel.n_sensors
-    correlated = panel.adjacency is None
-    graph = correlation_knn(panel.values[-LOOKED_AT:]) if panel.adjacency is None else panel.adjacency
-    first, second = np.nonzero(np.triu(np.maximum(graph, graph.T), 1))
-    weights = np.maximum(graph[first, second], graph[second, first])
-    heaviest = np.sort(np.argsort(-weights, kind="stable")[: LINES * n])
+    known = panel.coordinates
     usable = known is not None and bool(np.isfinite(known).all())
-    edges = np.stack([first, second], axis=1)[heaviest].astype(np.int64)
-    return Places(known if usable else None, edges, weights[heaviest], correlated)
+    near = None if panel.adjacency is not None else edges_of(correlation_knn(panel.values[-LOOKED_AT:]))
+    return Places(known if usable else None, near)
 
 
-def positions(places: Places, n: int) -> Array:
-    """Positions (N, 2) of n sensors, x to the right and y up, in one unit: a flat map, or a layout of the graph."""
-    edges, known = places.edges, places.coordinates
-    inside = edges.ndim == 2 and edges.shape[1:] == (2,) and len(edges) == len(places.weights)
-    require(
-        inside and bool(((edges >= 0) & (edges < n)).all()), "the edges of the model's places do not fit its sensors"
-    )
-    if known is not None:
-        require(known.shape == (n, 2), "the coordinates of the model's places do not fit its sensors")
-        return np.stack([known[:, 1] * np.cos(np.radians(known[:, 0].mean())), known[:, 0]], axis=1)
-    graph = np.zeros((n, n))
-    graph[edges[:, 0], edges[:, 1]] = graph[edges[:, 1], edges[:, 0]] = places.weights
-    return layout(graph)
+def drawing(places: Places | None, graph: Edges | None, n: int) -> dict[str, Any]:
+    """Positions (x to the right, y up, in one unit), edges and whether it is a map, as the pages take them."""
+    near = graph if graph is not None or places is None else places.instead
+    adjacency = np.zeros((n, n))
+    if near is not None:
+        fits = near.ends.shape == (len(near.weights), 2) and bool(((near.ends >= 0) & (near.ends < n)).all())
+        require(fits, "the edges that the model keeps do not fit its sensors")
+        adjacency = near.adjacency(n)
+    adjacency = np.maximum(adjacency, adjacency.T)
+    known = None if places is None else places.coordinates
+    require(known is None or known.shape == (n, 2), "the coordinates that the model keeps do not fit its sensors")
+    at = layout(adjacency) if known is None else flat_map(known)
+    return {"at": at.round(6).tolist(), "edges": heaviest(adjacency), "mapped": known is not None}
+
+
+def heaviest(adjacency: Array) -> list[list[int]]:
+    """The heaviest edges of a symmetric adjacency (N, N), so many as a picture can show."""
+    first, second = np.nonzero(np.triu(adjacency, 1))
+    kept = np.sort(np.argsort(-adjacency[first, second], kind="stable")[: LINES * len(adjacency)])
+    return np.stack([first, second], axis=1)[kept].tolist()
+
+
+def flat_map(coordinates: Array) -> Array:
+    """Positions (N, 2) on a map of latitudes and longitudes (N, 2) that lie near each other."""
+    north, east = coordinates.T
+    return np.stack([east * np.cos(np.radians(north.mean())), north], axis=1)
 
 
 def layout(adjacency: Array) -> Array:

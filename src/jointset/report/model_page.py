@@ -20,7 +20,7 @@ from jointset.predictor import JointPredictor
 from jointset.promise import FAR, promise_of
 from jointset.report.spells import Spell, spells_of
 from jointset.runs import Run
-from jointset.sensor_places import Places, places_of, positions
+from jointset.sensor_places import Places, drawing, places_of
 from jointset.writing import json_ready
 
 SCRIPTS = (
@@ -106,7 +106,7 @@ def page_data(name: str, course: Course, places: Places | None) -> dict[str, Any
     return {
         "name": name,
         "sensors": list(sensors),
-        **drawing(places, len(sensors)),
+        **drawing(places, before.graph, len(sensors)),
         "alpha": before.alpha,
         "own": own_rule(before.score, None if before.usual is None else before.usual.own),
         "count": m if run is None else len(run.score),
@@ -119,15 +119,6 @@ def page_data(name: str, course: Course, places: Places | None) -> dict[str, Any
         "verdict": verdict(course, ailing),
         "words": clock_words(run),
     }
-
-
-def drawing(places: Places | None, n: int) -> dict[str, Any]:
-    """Where the sensors are drawn, as the scripts take it; in a ring where nothing is known."""
-    if places is None:
-        turn = 2 * np.pi * np.arange(n) / n
-        return {"at": np.stack([np.sin(turn), np.cos(turn)], axis=1).round(5).tolist(), "edges": [], "mapped": False}
-    at = positions(places, n).round(6).tolist()
-    return {"at": at, "edges": places.edges.tolist(), "mapped": places.coordinates is not None}
 
 
 def calibration_rows(predictor: JointPredictor) -> dict[str, Any]:
