@@ -1,9 +1,6 @@
 """The page of a fitted model in a real browser: time by keyboard, the right sensors lit, a phone's width."""
 
-import time
-
 from browser import browser, needed
-
 from jointset import generate_grssf
 from jointset.methods import predictor_for
 from jointset.report.model_page import write_model_page
@@ -12,14 +9,6 @@ pytestmark = needed
 
 HOME, RIGHT, SHIFT = "\ue011", "\ue014", "\ue008"
 SLIDER, MAP = "document.querySelector('.scores canvas')", "document.querySelector('.map canvas')"
-
-
-def settled(window, condition, seconds=8.0):
-    """Wait until something holds in the page."""
-    until = time.monotonic() + seconds
-    while not window.run(f"return Boolean({condition})"):
-        assert time.monotonic() < until, f"never: {condition}"
-        time.sleep(0.05)
 
 
 def test_an_incident_lights_its_sensors_and_a_phone_needs_no_sideways_scroll(tmp_path):
@@ -32,13 +21,13 @@ def test_an_incident_lights_its_sensors_and_a_phone_needs_no_sideways_scroll(tmp
     write_model_page(page, "<b>odd</b>", predictor, panel[2000:].with_values(values))
     with browser(tmp_path) as window:
         window.open(page)
-        settled(window, f"{MAP}.getAttribute('aria-label')")
+        window.settled(f"{MAP}.getAttribute('aria-label')")
         assert "s009" in window.run("return document.querySelector('.incidents').textContent")
         window.keys(".scores canvas", HOME + RIGHT * 20)
-        settled(window, f"{SLIDER}.getAttribute('aria-valuenow') === '21'")
+        window.settled(f"{SLIDER}.getAttribute('aria-valuenow') === '21'")
         window.keys(".scores canvas", SHIFT + RIGHT * 15 + SHIFT)  # ten rows each: into the incident
-        settled(window, f"{SLIDER}.getAttribute('aria-valuenow') === '171'")
-        settled(window, f"/score: s00[012] /.test({MAP}.getAttribute('aria-label'))")
+        window.settled(f"{SLIDER}.getAttribute('aria-valuenow') === '171'")
+        window.settled(f"/score: s00[012] /.test({MAP}.getAttribute('aria-label'))")
         assert window.run("return document.querySelector('h1').textContent") == "<b>odd</b>"
         assert window.console() == []
         window.open(page, width=390, height=844)

@@ -66,7 +66,7 @@ def serve_command(
             sensors, rows = several(len(network.sensors), "sensor"), several(network.standing.number, "row")
             note(f"{name}: {sensors}, {rows} in the store")
         scheme = "http" if tls_cert is None else "https"
-        note(f"serving on {scheme}://{host}:{port}/docs; Ctrl-C stops")
+        note(f"serving on {scheme}://{host}:{port}/; Ctrl-C stops")
         try:
             uvicorn.run(
                 make_app(networks, guard),

@@ -26,6 +26,7 @@ from jointset.live.feed import Feed, serve_socket
 from jointset.live.formats import kind_of, seconds_of
 from jointset.live.metrics import metrics_text
 from jointset.live.network import Busy, Network
+from jointset.live.operator_page import add_page
 from jointset.live.requests import body_of
 from jointset.live.security import Guard, Guarded
 from jointset.live.store import StoreError
@@ -200,14 +201,10 @@ def _number_or_text(when: str) -> int | str:
 
 
 def _add_page(app: FastAPI) -> None:
-    """The page for operators where it is there, and a plain page about the routes."""
+    """The page for operators, and a plain page about the routes."""
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
         return HTMLResponse(docs_page(app.openapi()))
 
-    try:
-        from jointset.live.page import add_page  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        return
     add_page(app)

@@ -21,7 +21,7 @@ Scope = MutableMapping[str, Any]
 App = Callable[[Scope, Any, Any], Awaitable[None]]
 SHORTEST = 16  # characters of a token
 CLIENTS = 10_000  # whose rates are remembered
-OPEN = ("/health", "/ready")  # what anybody may ask
+OPEN = ("/health", "/ready", "/")  # what anybody may ask, with the files of the page, which hold no data
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -128,7 +128,7 @@ class Guarded:
         wait = self.rates.wait(client, time.monotonic())
         if wait:
             return 429, f"too many requests, more than {self.guard.rate:g} a second: try again in {wait:.1f} s"
-        if scope["path"] in OPEN:
+        if scope["path"] in OPEN or scope["path"].startswith("/pages/"):
             return None
         if self.guard.tokens:
             return None if self._knows(headers) else (401, "send a token: Authorization: Bearer TOKEN")

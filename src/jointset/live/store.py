@@ -32,6 +32,7 @@ CREATE TABLE log (
     score REAL, radius REAL, inside INTEGER, bounds BLOB, shares BLOB, sum INTEGER NOT NULL
 );
 CREATE INDEX log_by_time ON log (seconds) WHERE seconds IS NOT NULL;
+CREATE INDEX log_outcomes ON log (number, kind, seconds, score, radius, inside) WHERE kind = 'row';
 CREATE TABLE held (
     step INTEGER NOT NULL, sensor INTEGER NOT NULL, seconds INTEGER NOT NULL, value REAL NOT NULL,
     PRIMARY KEY (step, sensor)
@@ -213,6 +214,17 @@ class Store:
         """Times and outcomes (k, 2) of the last scored rows, oldest first."""
         query = "SELECT seconds, inside FROM log WHERE kind = 'row' AND inside IS NOT NULL ORDER BY number DESC LIMIT ?"
         return np.array(self.reader.execute(query, (limit,)).fetchall()[::-1], dtype=np.int64).reshape(-1, 2)
+
+    def columns(
+        self, limit: int, after: int = 0, before: int | None = None, *, detail: bool = False
+    ) -> list[tuple[Any, ...]]:
+        """Number, seconds, score, radius and outcome of the last rows numbered between, oldest first.
+
+        With `detail` also the bytes of readings, bounds and shares.
+        """
+        names = "number, seconds, score, radius, inside" + ", reading, bounds, shares" * detail
+        query = f"SELECT {names} FROM log WHERE kind = 'row' AND number > ? AND number < ? ORDER BY number DESC LIMIT ?"
+        return self.reader.execute(query, (after, 2**62 if before is None else before, limit)).fetchall()[::-1]
 
     def held(self) -> list[tuple[int, int, int, float]]:
         """The single readings that wait for the rest of their row."""

@@ -37,7 +37,7 @@ function drawBand(pen, width, height, ink, station, view, sensor) {
   const inner = { ...frame, left: x(from), right: Math.max(x(to), x(from) + 1) };
   const [low, high] = bandRange(station, sensor, from, to, ahead);
   const y = linear(low, high, frame.bottom, frame.top);
-  valueAxis(pen, frame, y, y.ticks(Math.max(2, Math.floor(height / 55))), ink);
+  valueAxis(pen, frame, y, y.ticks(Math.max(3, Math.floor(height / 45))), ink);
   pen.save();
   pen.beginPath();
   pen.rect(frame.left - 3, frame.top - 6, frame.right - frame.left + 6, frame.bottom - frame.top + 8);

@@ -1,6 +1,7 @@
 // The board: charts, map and panels of one network around one moment in time and one chosen sensor.
 const SPANS = [["6 h", 21600], ["1 day", 86400], ["1 week", 604800]];
 const ROW_SPANS = [["200 rows", 200], ["1,000 rows", 1000], ["5,000 rows", 5000]];
+const LATELY = 6; // rows behind what the map shows while nobody points at a moment
 const SLOW = 500; // milliseconds between two looks at what is text
 
 class Board {
@@ -10,8 +11,8 @@ class Board {
     this.chosen = 0;
     this.hovered = -1;
     this.ailing = new Map();
-    this.trust = null;
-    this.verdict = { light: "grey", sentence: "" };
+    this.trust = undefined; // not known yet
+    this.verdict = { light: "grey", word: "…", sentence: "" };
     this.words = "";
     this.wanted = "";
     this.told = 0;
@@ -187,11 +188,19 @@ class Board {
     const { station, view } = this;
     const n = station.sensors.length;
     const overall = view.cursor === null && view.hover === null && this.resting === "blame";
-    const found = overall ? station.blame : view.shown === null ? null : station.shares(view.shown);
+    const resting = view.cursor === null && view.hover === null;
+    const found = overall ? station.blame : view.shown === null ? null : resting ? station.recentShares(view.shown, LATELY) : station.shares(view.shown);
     const weights = found || Array(n).fill(0);
     const top = overall ? Math.max(2 / n, ...weights) : Math.min(0.5, Math.max(0.1, 5 / n));
-    const title = overall ? "mean share of the score, rows outside" : "share of the score";
-    return { weights, top, title, chosen: this.chosen, hovered: this.hovered, ailing: this.ailing };
+    const title = overall ? "mean share of the score, rows outside" : resting ? `share of the score, last ${LATELY} rows` : "share of the score";
+    return { weights, top, title, chosen: this.chosen, hovered: this.hovered, ailing: this.ailing, alarmed: this.alarmed() };
+  }
+
+  alarmed() {
+    // sensors that the alarms of the moment name
+    const { station, view } = this;
+    const named = view.cursor === null ? station.alarms.filter((alarm) => alarm.until === null) : view.alarm === null ? [] : [view.alarm];
+    return new Set(named.flatMap((alarm) => alarm.sensors || []).map((name) => station.index.get(name)));
   }
 
   blame() {

@@ -17,7 +17,7 @@ function showVerdict(holder, { light, word, sentence }, facts) {
 }
 
 function showTrust(holder, trust, target) {
-  if (!trust) return holder.replaceChildren(el("p", { class: "about" }, "This model has no verdict on itself."));
+  if (!trust) return holder.replaceChildren(el("p", { class: "about" }, trust === undefined ? "Asking…" : "This model has no verdict on itself."));
   const seen = value(trust.recent_coverage);
   const low = 0.5;
   const place = (share) => `${(100 * Math.min(1, Math.max(0, (share - low) / (1 - low)))).toFixed(1)}%`;
@@ -68,7 +68,8 @@ function showIncidents(holder, station, chosen, choose) {
       el("span", { class: "what" }, KINDS[alarm.kind] || alarm.kind, alarm.until === null ? el("span", { class: "live-tag" }, "now") : null),
       el("span", { class: "since" }, lasting(station, alarm)),
       el("span", { class: "who" }, ...names),
-      alarm.text ? el("span", { class: "text" }, alarm.text) : null,
+      alarm.where ? el("span", { class: "text" }, `around ${alarm.where}`) : null,
+      alarm.text && !who.length ? el("span", { class: "text" }, alarm.text) : null,
     ];
     return el("li", {}, el("button", { type: "button", class: alarm === chosen ? "incident chosen" : "incident", onclick: () => choose(alarm) }, ...body));
   });

@@ -11,15 +11,21 @@ function scoreScale(station, from, to, frame) {
   // square roots, so that a peak does not flatten the rest; far above the radius it is cut off
   const stretch = [];
   let peak = 0;
+  let least = Infinity;
   for (const [, start, stop] of columns(from, to, frame)) {
     stretch.push(station.radii[start]);
-    for (let row = start; row < stop; row++) if (station.scores[row] > peak && Number.isFinite(station.scores[row])) peak = station.scores[row];
+    for (let row = start; row < stop; row++) {
+      const score = station.scores[row];
+      if (score > peak && score < Infinity) peak = score;
+      if (score < least) least = score;
+    }
   }
   const usual = median(stretch) || peak || 1;
   const most = Math.min(Math.max(peak, 1.35 * usual), 25 * usual);
-  const root = linear(0, Math.sqrt(most), frame.bottom, frame.top);
-  const scale = (score) => root(Math.sqrt(Math.min(Math.max(score, 0), most)));
-  const ticks = linear(0, most, 0, 1).ticks(most > 6 * usual ? 4 : 5);
+  const base = 0.7 * Math.max(0, Math.min(least, usual));
+  const root = linear(Math.sqrt(base), Math.sqrt(most), frame.bottom, frame.top);
+  const scale = (score) => root(Math.sqrt(Math.min(Math.max(score, base), most)));
+  const ticks = linear(base, most, 0, 1).ticks(most > 6 * usual ? 4 : 5);
   return { scale, ticks: ticks.filter((tick, i) => i === 0 || scale(tick) < scale(ticks[i - 1]) - 16), most };
 }
 

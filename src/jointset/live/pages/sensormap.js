@@ -34,14 +34,15 @@ class SensorMap {
     return best;
   }
 
-  paint(pen, width, height, ink, { weights, top, chosen, ailing, hovered, title }) {
+  paint(pen, width, height, ink, { weights, top, chosen, ailing, alarmed, hovered, title }) {
     this.fit(width, height);
     this.paintEdges(pen, ink);
     const order = [...this.places.keys()].sort((a, b) => weights[a] - weights[b]);
     for (const i of order) this.paintDot(pen, ink, i, weights[i] / top, ailing.get(i), weights[i] > 0.55 * top && weights[i] > 1.8 / weights.length);
+    for (const i of alarmed) if (!ailing.has(i)) this.ring(pen, i, ink.alarm, 2);
     if (chosen >= 0) this.ring(pen, chosen, ink.cursor, 2.5);
     if (hovered >= 0 && hovered !== chosen) this.ring(pen, hovered, ink.quiet, 1.5);
-    this.label(pen, width, height, ink, order, weights, top, [...new Set([chosen, hovered, ...ailing.keys()])].filter((i) => i >= 0));
+    this.label(pen, width, height, ink, order, weights, top, [...new Set([chosen, hovered, ...[...alarmed].slice(0, NAMED), ...ailing.keys()])].filter((i) => i >= 0));
     this.legend(pen, width, height, ink, top, title);
   }
 

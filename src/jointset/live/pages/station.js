@@ -28,6 +28,16 @@ class Detail {
     this.count += 1;
   }
 
+  precede(rows, fields) {
+    // take in the rows just before those held
+    for (const field of Detail.FIELDS) {
+      this[field].copyWithin(rows * this.n, 0, this.count * this.n);
+      this[field].set(fields[field]);
+    }
+    this.first -= rows;
+    this.count += rows;
+  }
+
   forget() {
     const kept = this.capacity * this.n;
     for (const field of Detail.FIELDS) this[field].copyWithin(0, kept, 2 * kept);
@@ -42,6 +52,7 @@ class Station {
     Object.assign(this, { name, sensors, at, edges, mapped, alpha, own });
     this.index = new Map(sensors.map((sensor, i) => [sensor, i]));
     this.count = 0;
+    this.numbers = new Float64Array(1024); // of the rows in the log of the service
     this.times = new Float64Array(1024);
     this.scores = new Float32Array(1024);
     this.radii = new Float32Array(1024);
@@ -56,15 +67,16 @@ class Station {
   grow(rows) {
     if (rows <= this.times.length) return;
     const size = Math.max(rows, 2 * this.times.length);
-    for (const field of ["times", "scores", "radii", "inside"]) {
+    for (const field of ["numbers", "times", "scores", "radii", "inside"]) {
       const wider = new this[field].constructor(size);
       wider.set(this[field].subarray(0, this.count));
       this[field] = wider;
     }
   }
 
-  push({ time, score, radius, inside }) {
+  push({ number, time, score, radius, inside }) {
     this.grow(this.count + 1);
+    this.numbers[this.count] = number;
     this.times[this.count] = time;
     this.scores[this.count] = score;
     this.radii[this.count] = radius;
@@ -109,15 +121,11 @@ class Station {
   }
 
   rowAt(time) {
-    // the first row at or after a time
-    let low = 0;
-    let high = this.count;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.times[middle] < time) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return firstFrom(this.times, this.count, time);
+  }
+
+  rowOf(number) {
+    return firstFrom(this.numbers, this.count, number);
   }
 
   when(row, withTime = true) {
@@ -134,11 +142,38 @@ class Station {
     return Array.from(held.share.subarray(start, start + held.n), (share) => (share > 0 ? share * near : 0));
   }
 
+  recentShares(row, rows) {
+    // the mean of the last rows up to one, those nearer to the radius and beyond it counting more
+    const sums = Array(this.sensors.length).fill(0);
+    let total = 0;
+    for (let k = Math.max(0, row - rows + 1); k <= row; k++) {
+      const held = this.detail(k);
+      const weight = Math.max(0, this.scores[k] / this.radii[k]) || 0;
+      if (held === null || !Number.isFinite(weight)) continue;
+      const start = held.place(k, 0);
+      for (let i = 0; i < sums.length; i++) sums[i] += weight * Math.min(1, weight) * Math.max(0, held.share[start + i] || 0);
+      total += weight;
+    }
+    return total ? sums.map((sum) => sum / total) : null;
+  }
+
   misses(from, to) {
     let found = 0;
     for (let row = from; row < to; row++) found += this.inside[row] === 0 ? 1 : 0;
     return found;
   }
+}
+
+function firstFrom(sorted, count, wanted) {
+  // place of the first of ascending numbers that is not smaller
+  let low = 0;
+  let high = count;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 function median(numbers) {

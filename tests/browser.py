@@ -48,9 +48,9 @@ class Browser:
         self.session = f"/session/{made['sessionId']}"
 
     def open(self, path, width=1280, height=900):
-        """Open a file at a window width; what the console said before is dropped."""
+        """Open a file or an address at a window width; what the console said before is dropped."""
         self.send("goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": _screen(width, height)})
-        self.send("url", {"url": path.resolve().as_uri()})
+        self.send("url", {"url": path if isinstance(path, str) else path.resolve().as_uri()})
 
     def run(self, body, *arguments):
         """What the body of a function gives, run in the page."""
@@ -67,6 +67,13 @@ class Browser:
     def keys(self, selector, text):
         """Type into an element."""
         self.send(f"element/{self.find(selector)}/value", {"text": text})
+
+    def settled(self, condition, seconds=15.0):
+        """Wait until an expression holds in the page."""
+        until = time.monotonic() + seconds
+        while not self.run(f"return Boolean({condition})"):
+            assert time.monotonic() < until, f"never: {condition}"
+            time.sleep(0.05)
 
     def console(self):
         """Warnings and errors of the page since it was last asked."""
