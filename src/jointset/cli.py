@@ -12,6 +12,7 @@ import jointset
 from jointset.commands.audit import audit_command
 from jointset.commands.bench import bench_command
 from jointset.commands.data import data_app
+from jointset.commands.doctor import doctor_command
 from jointset.commands.fit import fit_command
 from jointset.commands.methods import methods_command
 from jointset.commands.predict import predict_command
@@ -39,8 +40,9 @@ class Commands(TyperGroup):
             raise typer.Exit(2) from None
 
 
-app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(data_app, name="data")
+app.command("doctor")(doctor_command)
 app.command("methods")(methods_command)
 app.command("audit")(audit_command)
 app.command("bench")(bench_command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from jointset.errors import InputError
@@ -25,13 +26,17 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def phases(total: int) -> Iterator[Callable[..., None]]:
-    """A progress bar on stderr, only on a terminal; call it with what starts now and by how much to advance."""
+def phases(total: int, *, alike: bool = False) -> Iterator[Callable[..., None]]:
+    """A progress bar on stderr, only on a terminal; call it with what starts now and by how much to advance.
+
+    Where its steps are `alike`, such as rows, it also says how long it will take.
+    """
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TimeElapsedColumn(),
+        *([TextColumn("left"), TimeRemainingColumn()] if alike else []),
         console=console,
         transient=True,
         disable=not console.is_terminal,
@@ -55,14 +60,24 @@ def busy(what: str) -> Iterator[None]:
 
 def counted(started: Callable[..., None], what: str, total: int) -> Callable[[int], None]:
     """A progress function for rows: it tells a bar of `phases` how many of all are done."""
-    done = 0
+    done, begun = 0, time.perf_counter()
 
     def more(rows: int) -> None:
         nonlocal done
         done += rows
-        started(f"{what}, row {done} of {total}", 0)
+        left = (time.perf_counter() - begun) / max(done, 1) * (total - done)
+        started(f"{what}, row {done} of {total}, {duration(left)} left", 0)
 
     return more
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    >>> duration(41.0), duration(200.0)
+    ('41 s', '3 min')
+    """
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def several(count: int, what: str) -> str:
@@ -149,11 +164,17 @@ def show_limits(summary: dict[str, Any], method: str = "the calibration") -> Non
 
 def show_trust(predictor: JointPredictor) -> None:
     """The predictor's verdict on itself as a sentence; nothing where its method has none."""
+    verdict = trust_words(predictor)
+    if verdict:
+        typer.echo(f"{verdict[0].upper()}{verdict[1:]}.")
+
+
+def trust_words(predictor: JointPredictor) -> str:
+    """The predictor's verdict on itself; empty where its method has none."""
     try:
-        verdict = predictor.trust().verdict
+        return predictor.trust().verdict
     except InputError:
-        return
-    typer.echo(f"{verdict[0].upper()}{verdict[1:]}.")
+        return ""
 
 
 def show_region(predictor: JointPredictor, as_json: bool, limits: Limits) -> None:

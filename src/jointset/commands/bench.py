@@ -12,7 +12,7 @@ import typer
 
 from jointset.errors import InputError, require, require_alpha, require_known
 from jointset.extras import require_extra
-from jointset.terminal import note
+from jointset.terminal import note, show_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +61,7 @@ def bench_command(
             help="Rows to fit shapes on: validation, train (exact split) or calibration; else the protocol's."
         ),
     ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     limit_steps: Annotated[
         int, typer.Option(help="A quick look: at most so many test steps, and training steps of what is learned.")
     ] = 0,
@@ -130,8 +131,11 @@ def bench_command(
             raise typer.Exit(130) from None
     results = read_results(out)
     keys = {unit for task in whole() for unit in task.units}
-    show_rows(results, keys)
-    typer.echo(f"Results in {out}. Next: jointset tables {out}, jointset report {out}")
+    if as_json:
+        show_json(rows_shown(results, keys))
+    else:
+        show_rows(results, keys)
+        typer.echo(f"Results in {out}. Next: jointset tables {out}, jointset report {out}")
     if failed:
         note(f"{failed} {'row is an error' if failed == 1 else 'rows are errors'}, the first: {errors[0]}")
         raise typer.Exit(1)
@@ -248,6 +252,18 @@ def of_run(results: pd.DataFrame, keys: set[tuple]) -> Any:
     from jointset.bench.results import KEY
 
     return np.array([key in keys for key in results[[*KEY]].itertuples(index=False, name=None)], dtype=bool)
+
+
+def rows_shown(results: pd.DataFrame, keys: set[tuple]) -> list[dict[str, Any]]:
+    """What `show_rows` shows, an object a method: the means over its seeds."""
+    fine = results[results["status"].eq("ok")]
+    named = ["cell", "protocol", "method", "backbone"]
+    groups = fine[of_run(fine, keys)].groupby(named, sort=False)
+    return [
+        dict(zip(named, name, strict=True))
+        | {"seeds": len(group), "note": group["note"].max(), **{column: group[column].mean() for column in SHOWN}}
+        for name, group in groups
+    ]
 
 
 def show_rows(results: pd.DataFrame, keys: set[tuple]) -> None:

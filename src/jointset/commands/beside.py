@@ -20,9 +20,18 @@ SLACK = 0.03  # coverage short of the target by more is another promise
 
 def show_beside(name: Name, run: Run, blocks: tuple[Panel, Panel, Panel], alpha: float) -> None:
     """A table of the fitted method and the simple ones on the last of three blocks, and what it means in a sentence."""
+    found = beside(name, run, blocks, alpha)
+    if found:
+        rows = [[one, *sizes(summary)] for one, summary in found.items()]
+        show_table(("method", "joint", "width", "width_full", "log-volume"), rows, "On the same rows")
+        typer.echo(verdict(found, alpha))
+
+
+def beside(name: Name, run: Run, blocks: tuple[Panel, Panel, Panel], alpha: float) -> dict[str, dict[str, float]]:
+    """Coverage and sizes of the fitted method and the simple ones; none where rows are few or sensors many."""
     train, calibrating, test = blocks
     if train.n_sensors > MOST or len(test) < FEWEST:
-        return
+        return {}
     runs = {str(name): run}
     with busy("simple methods, to compare"):
         for method, wrap in SIMPLE:
@@ -32,10 +41,7 @@ def show_beside(name: Name, run: Run, blocks: tuple[Panel, Panel, Panel], alpha:
                 runs[simple] = predictor.run(test, regions=False)
             except InputError:  # it cannot be fitted on such rows: there is nothing to compare with
                 continue
-    found = {one: other.summary() for one, other in runs.items()}
-    rows = [[one, *sizes(summary)] for one, summary in found.items()]
-    show_table(("method", "joint", "width", "width_full", "log-volume"), rows, "On the same rows")
-    typer.echo(verdict(found, alpha))
+    return {one: other.summary() for one, other in runs.items()}
 
 
 def verdict(found: dict[str, dict[str, float]], alpha: float) -> str:

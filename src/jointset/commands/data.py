@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jointset.terminal import busy
+from jointset.terminal import busy, show_json
 
 if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
@@ -18,16 +18,23 @@ if TYPE_CHECKING:
 data_app = typer.Typer(no_args_is_help=True, help="Data sets: list, fetch, check, find and look at them.")
 
 Name = Annotated[str, typer.Argument(help="Data set, such as metr-la.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 PICTURES = (".png", ".svg", ".pdf")
 LISTED = 30  # sensors shown unless all are asked for
 WIDE = 120  # columns of a table that goes to a file
 
 
 @data_app.command("list")
-def list_() -> None:
+def list_(as_json: Json = False) -> None:
     """List the data sets: size, where they are, licence."""
     from jointset.datasets import registry
 
+    if as_json:
+        known = {name: registry.dataset(name) for name in registry.names()}
+        shapes = {name: dict(zip(("steps", "sensors"), entry.shape, strict=True)) for name, entry in known.items()}
+        facts = {name: {"cadence": entry.cadence, "licence": entry.licence} for name, entry in known.items()}
+        show_json([{"name": name, **shapes[name], **facts[name], "here": whereabouts(name)} for name in known])
+        return
     rows = []
     for name in registry.names():
         entry = registry.dataset(name)
@@ -54,14 +61,18 @@ def fetch(
 
 
 @data_app.command()
-def check(name: Name) -> None:
+def check(name: Name, as_json: Json = False) -> None:
     """Compare the file that is here with what is known of the data set; exit code 1 if a fact fails."""
     from jointset.datasets import registry
 
     facts = registry.check(name)
     verdicts = {True: "yes", False: "NO", None: "cannot tell"}
     rows = [[row.fact, row.expected, row.found, verdicts[row.ok]] for row in facts]
-    show_table(("fact", "expected", "found", "as expected"), rows, words=("fact", "expected", "found", "as expected"))
+    columns = ("fact", "expected", "found", "as expected")
+    if as_json:
+        show_json([{"fact": row.fact, "expected": row.expected, "found": row.found, "ok": row.ok} for row in facts])
+    else:
+        show_table(columns, rows, words=columns)
     if any(row.ok is False for row in facts):
         raise typer.Exit(1)
 
@@ -99,6 +110,7 @@ def show(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Picture to write (.png, .svg, .pdf); CELL.png by default.")] = None,
     every_sensor: Annotated[bool, typer.Option("--all", help=f"List all sensors, not the first {LISTED}.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Describe a cell, its blocks, gaps, graph and scales, and draw it."""
     from jointset.datasets.cells import cell as cell_named
@@ -108,15 +120,35 @@ def show(
     target = output_file(out or Path(f"{picture_name(cell)}.png"), PICTURES)
     with busy("reading"):
         found = cell_named(cell, protocol, seed, missing, graph=graph)  # type: ignore[arg-type]
-    typer.echo(f"{found.name}, protocol {found.protocol}, seed {found.seed}: {found.panel.describe()}")
-    show_blocks(found)
-    typer.echo(graph_line(found))
-    show_sensors(found, None if every_sensor else LISTED)
-    for text in found.notes:
-        typer.echo(f"note: {text}")
+    if as_json:
+        show_json(facts_of(found) | {"picture": str(target)})
+    else:
+        typer.echo(f"{found.name}, protocol {found.protocol}, seed {found.seed}: {found.panel.describe()}")
+        show_blocks(found)
+        typer.echo(graph_line(found))
+        show_sensors(found, None if every_sensor else LISTED)
+        for text in found.notes:
+            typer.echo(f"note: {text}")
     with busy("drawing"), whole_file(target) as unfinished:
         cell_figure(found).savefig(unfinished, format=target.suffix.lower()[1:])
-    typer.echo(f"Wrote {target}.")
+    if not as_json:
+        typer.echo(f"Wrote {target}.")
+
+
+def facts_of(cell: Cell) -> dict[str, Any]:
+    """What `show` tells of a cell, in numbers."""
+    from jointset.times import iso
+
+    stamps, blocks = cell.raw.timestamps, {}
+    for name, block in cell.blocks.items():
+        ends = (block.start, block.stop - 1)
+        repairs, gone = cell.repairs[name], 1.0 - float(cell.observed(block).mean())
+        first, last = ends if stamps is None else (iso(stamps[t]) for t in ends)
+        counts = {"steps": block.stop - block.start, "gaps": gone, "filled": repairs.carried + repairs.median}
+        blocks[name] = {"from": first, "to": last, **counts}
+    sensors = [dict(zip(("sensor", "mean", "sd", "gaps", "neighbours"), row, strict=True)) for row in sensor_rows(cell)]
+    named = {"cell": cell.name, "protocol": cell.protocol, "seed": cell.seed, "unit": cell.unit}
+    return named | {"blocks": blocks, "graph": graph_line(cell), "sensors": sensors, "notes": list(cell.notes)}
 
 
 # ---------------------------------------------------------------------- words
@@ -194,19 +226,27 @@ def ends(cell: Cell, block: slice) -> tuple[str, str]:
     return first, last
 
 
-def show_sensors(cell: Cell, limit: int | None) -> None:
-    """A row for every sensor: mean, scale and share of gaps in training, and its neighbours."""
+def sensor_rows(cell: Cell) -> list[tuple[str, float, float, float, int]]:
+    """Of every sensor its name, mean, scale and share of gaps in training, and the number of its neighbours."""
     import numpy as np
 
     train, names = cell.blocks["train"], cell.panel.sensors
     observed = cell.observed(train)
     means = np.nanmean(np.where(observed, cell.raw.values[train], np.nan), axis=0)
-    n = len(names)
-    degree = [0] * n if cell.panel.adjacency is None else np.count_nonzero(cell.panel.adjacency, axis=1).tolist()
-    columns: list[Any] = [names, means, cell.scale, 1.0 - observed.mean(axis=0), degree]
+    adjacency = cell.panel.adjacency
+    degree = [0] * len(names) if adjacency is None else np.count_nonzero(adjacency, axis=1).tolist()
+    numbers = (means.tolist(), cell.scale.tolist(), (1.0 - observed.mean(axis=0)).tolist(), degree)
+    return list(zip(names, *numbers, strict=True))
+
+
+def show_sensors(cell: Cell, limit: int | None) -> None:
+    """A row for every sensor: mean, scale and share of gaps in training, and its neighbours."""
+    import numpy as np
+
+    n = len(cell.panel.sensors)
     rows = [
         [name, f"{mean:.4g}", f"{sd:.4g}", percent(gone), str(edges)]
-        for name, mean, sd, gone, edges in list(zip(*columns, strict=True))[:limit]
+        for name, mean, sd, gone, edges in sensor_rows(cell)[:limit]
     ]
     title = f"training block{', ' + cell.unit if cell.unit else ''}"
     show_table(("sensor", "mean", "sd", "gaps", "neighbours"), rows, words=("sensor",), title=title)

@@ -13,7 +13,18 @@ import typer
 from jointset.commands import readings
 from jointset.errors import InputError, require, some
 from jointset.extras import installed, lack_of
-from jointset.terminal import counted, note, phases, several, show_summary, show_trust, warn
+from jointset.terminal import (
+    counted,
+    duration,
+    note,
+    phases,
+    several,
+    show_json,
+    show_summary,
+    show_trust,
+    trust_words,
+    warn,
+)
 
 DEFAULT = "default"  # the method of `fit`
 WITHOUT_GRAPH = dict.fromkeys((DEFAULT, "quick", "var"), "how sensors go together is learned from the readings")
@@ -43,6 +54,7 @@ def fit_command(
         typer.Option(
             "--method",
             "--filter",
+            autocompletion=readings.methods_known,
             help="Name from `jointset methods`: default (trained), quick (seconds), ewma:box+aci, ...; "
             "else default, or quick where torch is not installed.",
         ),
@@ -65,6 +77,7 @@ def fit_command(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Learned filters: file to resume from after a kill; deleted at the end.")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     html: Annotated[
         Path | None, typer.Option(help="Also write a page about the model and its test rows, .html.", metavar="FILE")
     ] = None,
@@ -79,7 +92,7 @@ def fit_command(
     from jointset.adjacency import correlation_knn
     from jointset.advice import verdict_on
     from jointset.catalogue import LEARNED, ONE_AT_A_TIME
-    from jointset.commands.beside import show_beside
+    from jointset.commands.beside import beside, show_beside
     from jointset.fleet import without_dead
     from jointset.methods import predictor_for, taken_by_fit, three_blocks, whole_name
     from jointset.panel import Panel
@@ -140,24 +153,35 @@ def fit_command(
         counting, before = counted(started, "testing", len(test)), predictor.copy()
         run = predictor.run(test, regions=False, progress=counting) if len(test) else None
     predictor.save(out)
-    typer.echo(f"{panel}: {data.describe()}")
-    if data.adjacency is None:
-        typer.echo(f"No graph: {WITHOUT_GRAPH.get(name.method, 'sensors are not mixed')}.")
-    typer.echo(f"Fitted on {len(train)} rows, calibrated on {len(calibrating)} ({predictor.n_calibration} scores).")
-    if run is not None:
-        show_summary(run, alpha, f"On the last {several(len(test), 'row')}")
-    if run is not None and name.method == DEFAULT:
-        show_beside(name, run, (train, calibrating, test), alpha)
-    if name.method in ONE_AT_A_TIME and name.wrap is None:
-        typer.echo(f"{name.method} answers one sensor at a time: its target is for each sensor, not for all at once.")
-    show_trust(predictor)
-    typer.echo(f"Saved {out}. Next: jointset predict {out}")
+    text, code = verdict_on(predictor, run, str(name), train, calibrating) if run is not None else ("", 0)
+    if as_json:
+        rows = {"training": len(train), "calibration": len(calibrating), "test": len(test)}
+        found: dict[str, Any] = {"model": str(out), "method": str(name), "alpha": alpha, "sensors": data.sensors}
+        found |= {"rows": rows, "scores": predictor.n_calibration, "test": None if run is None else run.summary()}
+        if run is not None and name.method == DEFAULT:
+            found["beside"] = beside(name, run, (train, calibrating, test), alpha)
+        show_json(found | {"trust": trust_words(predictor), "warning": text})
+    else:
+        typer.echo(f"{panel}: {data.describe()}")
+        if data.adjacency is None:
+            typer.echo(f"No graph: {WITHOUT_GRAPH.get(name.method, 'sensors are not mixed')}.")
+        typer.echo(f"Fitted on {len(train)} rows, calibrated on {len(calibrating)} ({predictor.n_calibration} scores).")
+        if run is not None:
+            show_summary(run, alpha, f"On the last {several(len(test), 'row')}")
+        if run is not None and name.method == DEFAULT:
+            show_beside(name, run, (train, calibrating, test), alpha)
+        if name.method in ONE_AT_A_TIME and name.wrap is None:
+            typer.echo(
+                f"{name.method} answers one sensor at a time: its target is for each sensor, not for all at once."
+            )
+        show_trust(predictor)
+        typer.echo(f"Saved {out}. Next: jointset predict {out}")
     if html is not None:
         from jointset.report.model_page import write_model_page
 
         write_model_page(html, out.resolve().name, before, test)
-        typer.echo(f"Open {html} in a browser to see it on its test rows.")
-    text, code = verdict_on(predictor, run, str(name), train, calibrating) if run is not None else ("", 0)
+        if not as_json:
+            typer.echo(f"Open {html} in a browser to see it on its test rows.")
     if text:
         warn(text)
     raise typer.Exit(code)
@@ -184,15 +208,6 @@ def training_told(started: Callable[..., None]) -> Callable[[int, int, float], N
         started(f"fitting, step {step} of {total}, {duration(left)} left", 0)
 
     return step_done
-
-
-def duration(seconds: float) -> str:
-    """A time in words.
-
-    >>> duration(41.0), duration(200.0)
-    ('41 s', '3 min')
-    """
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 @contextmanager

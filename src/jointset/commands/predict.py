@@ -56,7 +56,7 @@ def predict_command(
         data = Panel.read(panel, sensors=predictor.sensors, fleet=fleet, directed=True, **options)
     if predictor.repeats(data):
         note("these rows begin before the last row the model has seen: coverage on known rows flatters")
-    with phases(len(data)) as started:
+    with phases(len(data), alike=True) as started:
         run = predictor.run(data, regions=False, progress=lambda rows: started("predicting", rows))
     if out is not None:
         with busy("writing"):

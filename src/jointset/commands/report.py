@@ -73,7 +73,7 @@ def model_page(folder: Path, rows: Path | None, out: Path, options: dict[str, An
             panel = Panel.read(rows, sensors=predictor.sensors, fleet=fleet, directed=True, **options)
         if predictor.repeats(panel):
             note("these rows begin before the last row the model has seen: coverage on known rows flatters")
-    with phases(0 if panel is None else len(panel)) as started:
+    with phases(0 if panel is None else len(panel), alike=True) as started:
         name = folder.resolve().name
         write_model_page(out, name, predictor, panel, lambda count: started("going through the rows", count))
     return out

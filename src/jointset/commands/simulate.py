@@ -11,7 +11,7 @@ import typer
 from jointset.commands.readings import Alpha
 from jointset.errors import some
 from jointset.extras import lack_of
-from jointset.terminal import busy, note, phases, show_results
+from jointset.terminal import busy, note, phases, show_json, show_results
 
 Track = Annotated[
     str, typer.Option(help="Kind of network: A stationary, B correlated noise, C heavy tails, D drift, E jump.")
@@ -28,6 +28,7 @@ def demo_command(
     length: Length = 8000,
     alpha: Alpha = 0.1,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("demo"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Compare a few methods on a simulated network and write a report page."""
     from jointset.datasets import generate_grssf
@@ -50,6 +51,9 @@ def demo_command(
         facts["command"] = " ".join(["jointset demo", *(f"--{name} {value}" for name, value in facts.items())])
         facts |= {"about": TRACKS[track.upper()], "created": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"}
         page = write_report(folder, results, facts)
+    if as_json:
+        show_json({"page": str(page), "methods": {method: result.row() for method, result in results.items()}})
+        return
     show_results(results, alpha)
     typer.echo(f"Open {page} to see the sets.")
 

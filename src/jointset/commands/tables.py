@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from jointset.errors import require, require_known
-from jointset.terminal import busy
+from jointset.terminal import busy, show_json
 
 
 def tables_command(
@@ -20,6 +20,7 @@ def tables_command(
     out: Annotated[
         Path | None, typer.Option(help="Folder to write to instead: every table in every format.", metavar="FOLDER")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object a table.")] = False,
     pictures: Annotated[bool, typer.Option("--figures", help="Write the pictures too, PNG and SVG.")] = False,
 ) -> None:
     """Print the tables for which DIR has rows, or write them (and pictures) to files.
@@ -27,7 +28,7 @@ def tables_command(
     With --paper every table is shown: printed values, differences, and what was not run or cannot be.
     """
     from jointset.bench.tables import render, tables, tables_named, write_tables
-    from jointset.bench.tables.render import SUFFIXES
+    from jointset.bench.tables.render import SUFFIXES, as_data
 
     require_known(format, SUFFIXES, f"unknown format {format!r}")
     require(out is not None or not pictures, "--figures needs --out FOLDER to write the pictures to")
@@ -42,6 +43,9 @@ def tables_command(
             with busy("drawing"):
                 written += write_figures(folder, out, paper=paper)
         typer.echo(f"Wrote {len(written)} files to {out}: {', '.join(table.name for table in found)}.")
+        return
+    if as_json:
+        show_json([as_data(table) for table in found])
         return
     told: set[str] = set()
     for table in found:

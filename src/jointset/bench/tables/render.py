@@ -6,6 +6,7 @@ import csv
 import io
 import textwrap
 from collections.abc import Callable
+from typing import Any
 
 from jointset.bench.tables.latex import latex
 from jointset.bench.tables.model import REUSED, Entry, Number, Table
@@ -125,24 +126,37 @@ def _rich(entry: Entry) -> str:
 
 def comma_separated(table: Table) -> str:
     """All digits, one line a row; spreads and marks in columns of their own. Notes are left to the other formats."""
-    first, heads, takers = len(table.labels), [*table.labels], []  # type: tuple[int, list[str], list[tuple[int, str]]]
-    takers = [(i, "value") for i in range(first)]
-    for i, column in enumerate(table.columns, start=first):
-        name = f"{column.group} {column.name}".strip()
-        numbers = [row[i] for row in table.rows if isinstance(row[i], Number)]
-        heads.append(name)
-        takers.append((i, "value"))
-        if any(number.spread is not None for number in numbers if isinstance(number, Number)):
-            heads.append(f"{name} sd")
-            takers.append((i, "spread"))
-        if any(_marks(number) for number in numbers if isinstance(number, Number)):
-            heads.append(f"{name} mark")
-            takers.append((i, "mark"))
+    columns = _columns(table)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(heads)
-    writer.writerows([_bare(row[i], part) for i, part in takers] for row in table.rows)
+    writer.writerow([head for head, _, _ in columns])
+    writer.writerows([_bare(row[i], part) for _, i, part in columns] for row in table.rows)
     return out.getvalue()
+
+
+def _columns(table: Table) -> list[tuple[str, int, str]]:
+    """Names of columns without a look of their own: where each comes from, and what it takes of a number there."""
+    columns = [(name, i, "value") for i, name in enumerate(table.labels)]
+    for i, column in enumerate(table.columns, start=len(table.labels)):
+        name = f"{column.group} {column.name}".strip()
+        numbers = [entry for entry in (row[i] for row in table.rows) if isinstance(entry, Number)]
+        columns.append((name, i, "value"))
+        columns += [(f"{name} sd", i, "spread")] * any(number.spread is not None for number in numbers)
+        columns += [(f"{name} mark", i, "mark")] * any(_marks(number) for number in numbers)
+    return columns
+
+
+def as_data(table: Table) -> dict[str, Any]:
+    """The table as plain data, with the columns of its CSV form: numbers are numbers, and nothing is None."""
+    columns = _columns(table)
+
+    def taken(entry: Entry, part: str) -> Any:
+        if isinstance(entry, Number) and part != "mark":
+            return entry.value if part == "value" else entry.spread
+        return _bare(entry, part) or None
+
+    rows = [{head: taken(row[i], part) for head, i, part in columns} for row in table.rows]
+    return {"name": table.name, "title": table.title, "rows": rows, "notes": list(table.notes)}
 
 
 def _bare(entry: Entry, part: str) -> str:

@@ -1,0 +1,170 @@
+"""`jointset doctor`, `--json` wherever a table is printed, shell completion, and how long things will take."""
+
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from jointset.bench.tables.model import Column, Number, Table
+from jointset.bench.tables.render import as_data, comma_separated
+from jointset.cli import app
+from jointset.commands import bench, doctor
+from jointset.commands.readings import methods_known
+from jointset.datasets import generate_grssf
+from jointset.terminal import counted, phases
+from jointset.writing import write_panel
+
+REQUIRED = ["numpy>=1.26", "pandas>=99", "no-such-package>=1", 'torch>=2.4; extra == "learn"', 'h5py; extra == "hdf5"']
+
+
+def jointset(*words):
+    return CliRunner().invoke(app, [*words])
+
+
+def answer(*words):
+    """The JSON that a command prints, alone on stdout."""
+    done = jointset(*words)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+# ---------------------------------------------------------------------- doctor
+
+
+def test_doctor_names_what_is_missing_and_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: REQUIRED)
+    monkeypatch.setenv("JOINTSET_DATA", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "torch", None)
+    done = jointset("doctor", "--json")
+    found = json.loads(done.stdout)
+    assert done.exit_code == 1  # packages that it cannot do without
+    assert found["packages"]["numpy"]["fits"] and not found["packages"]["pandas"]["fits"]
+    assert found["packages"]["no-such-package"] == {"needs": ">=1", "version": None, "fits": False}
+    assert found["missing"][:2] == [
+        "pandas: pip install 'pandas>=99'",
+        "no-such-package: pip install 'no-such-package>=1'",
+    ]
+    assert "jointset[learn]" in found["devices"]["cuda"]
+    assert found["folders"]["JOINTSET_DATA"]["state"] == "not there"
+    assert found["data"]["ett"] == "download" and "data set ett: jointset data fetch ett" in found["missing"]
+    text = jointset("doctor")
+    assert f"{pd.__version__}, too old" in text.stdout and "not installed" in text.stdout
+    assert "missing: data set ett: jointset data fetch ett" in text.stdout and text.exit_code == 1
+
+
+def test_doctor_is_content_where_nothing_lacks(monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: REQUIRED[:1])
+    monkeypatch.setattr(doctor, "data_sets", lambda: {"grssf-a": "generated"})
+    done = jointset("doctor")
+    assert done.exit_code == 0 and done.stdout.rstrip().endswith("missing: nothing")
+
+
+def test_every_extra_that_a_user_may_want_is_explained():
+    import tomllib
+    from pathlib import Path
+
+    extras = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    assert set(doctor.PURPOSES) == set(extras) - {"dev"}
+
+
+# ---------------------------------------------------------------------- JSON instead of tables
+
+
+def commands(group, name=()):
+    """Every command with the words that call it."""
+    for key, command in getattr(group, "commands", {}).items():
+        yield from commands(command, (*name, key)) or [((*name, key), command)]
+        if not getattr(command, "commands", None):
+            yield (*name, key), command
+
+
+def test_every_command_that_prints_a_table_has_json():
+    flags = {name: [flag for p in one.params for flag in p.opts] for name, one in commands(typer.main.get_command(app))}
+    tables = ["fit", "predict", "audit", "bench", "tables", "demo", "methods", "doctor"]
+    for name in [*((word,) for word in tables), *(("data", word) for word in ("list", "check", "show"))]:
+        assert "--json" in flags[name], name
+
+
+@pytest.fixture
+def readings(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_panel(generate_grssf("A", n=8, length=600).panel, tmp_path / "readings.csv")
+    return tmp_path
+
+
+def test_fit_and_demo_in_numbers(readings, monkeypatch):
+    monkeypatch.setattr("jointset.report.demo.METHODS", {"kalman": False, "static": True, "kalman+aci": False})
+    found = answer("fit", "readings.csv", "--out", "model", "--method", "kalman", "--json")
+    assert found["rows"] == {"training": 420, "calibration": 120, "test": 60} and found["scores"] == 71
+    assert found["method"] == "kalman" and len(found["sensors"]) == 8 and 0.5 < found["test"]["joint"] <= 1.0
+    shown = answer("demo", "--json", "--n", "8", "--length", "800")["methods"]
+    assert shown["static"]["steps"] == 80 and os.path.exists("demo/report.html")
+
+
+def test_data_in_numbers(readings):
+    listed = answer("data", "list", "--json")
+    assert {"name": "metr-la", "steps": 34272, "sensors": 207, "cadence": 300}.items() <= listed[0].items()
+    shown = answer("data", "show", "file:readings.csv", "--json", "--out", "cell.png")
+    assert shown["blocks"]["train"]["steps"] == 420 and len(shown["sensors"]) == 8 and os.path.exists("cell.png")
+    assert shown["sensors"][0].keys() == {"sensor", "mean", "sd", "gaps", "neighbours"}
+
+
+def test_bench_in_numbers():
+    row = {"cell": "c", "protocol": "fit", "method": "kalman", "backbone": "own", "status": "ok", "note": ""}
+    numbers = [dict.fromkeys(bench.SHOWN, size) for size in (1.0, 3.0)]
+    results = pd.DataFrame([row | one for one in (*numbers, dict.fromkeys(bench.SHOWN, 9.0) | {"status": "error"})])
+    bench_of_run = bench.of_run
+    try:
+        bench.of_run = lambda rows, keys: [True] * len(rows)
+        (found,) = bench.rows_shown(results, set())
+    finally:
+        bench.of_run = bench_of_run
+    assert found["seeds"] == 2 and found["joint"] == 2.0 and found["method"] == "kalman"
+
+
+def test_a_table_as_data_has_the_columns_of_its_csv():
+    rows = (("a", Number(1.25, 0.5, rank="best"), "word"), ("b", Number(float("inf")), None))
+    table = Table("t", "A table", ("method",), (Column("width", "metr-la"), Column("said")), rows, ("a note",))
+    found = as_data(table)
+    assert list(found["rows"][0]) == comma_separated(table).splitlines()[0].split(",")
+    assert found["rows"][0] == {
+        "method": "a", "metr-la width": 1.25, "metr-la width sd": 0.5, "metr-la width mark": "best", "said": "word"
+    }  # fmt: skip
+    assert found["rows"][1]["said"] is None and found["notes"] == ["a note"]
+
+
+# ---------------------------------------------------------------------- completion and progress
+
+
+def test_a_shell_completes_the_name_of_a_method():
+    asked = {"_JOINTSET_COMPLETE": "complete_bash", "COMP_CWORD": "3", "COMP_WORDS": "jointset fit --method kalman-"}
+    code = "from jointset.cli import app; app(prog_name='jointset')"
+    done = subprocess.run([sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True)
+    assert done.stdout.split() == ["kalman-tuned"] == methods_known("kalman-"), done.stderr
+
+
+def test_rows_say_how_long_they_will_take(monkeypatch):
+    told, clock = [], iter([0.0, 30.0, 60.0])
+    monkeypatch.setattr("jointset.terminal.time.perf_counter", lambda: next(clock))
+    more = counted(lambda text, by: told.append(text), "testing", 400)
+    more(100)
+    more(100)
+    assert told == ["testing, row 100 of 400, 90 s left", "testing, row 200 of 400, 60 s left"]
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_a_bar_of_rows_has_the_time_left(alike, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    with phases(10, alike=alike) as started:
+        started("rows", 5)
+    assert ("left" in capsys.readouterr().err) == alike
