@@ -16,6 +16,20 @@ if TYPE_CHECKING:
     from jointset.panel import Panel
 
 
+_HAS: dict[tuple[type, type], bool] = {}  # abilities of classes that were asked for
+
+
+class _Remembered(type(Protocol)):  # type: ignore[misc]
+    """Asks every class once: Python would look through its attributes at every step of a stream."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        key = (cls, type(instance))
+        found = _HAS.get(key)
+        if found is None:
+            found = _HAS[key] = super().__instancecheck__(instance)
+        return found
+
+
 @runtime_checkable
 class Named(Protocol):
     """A filter with a name for messages."""
@@ -30,7 +44,7 @@ def message_start(filter: object) -> str:
 
 
 @runtime_checkable
-class Clocked(Protocol):
+class Clocked(Protocol, metaclass=_Remembered):
     """A filter whose law may depend on the time of the reading; its `run` takes the times where it does."""
 
     @property
@@ -207,7 +221,7 @@ class Components(Splitting, Protocol):
 
 
 @runtime_checkable
-class Spread(Protocol):
+class Spread(Protocol, metaclass=_Remembered):
     """A forecast with a variance for every sensor."""
 
     @property
@@ -215,7 +229,7 @@ class Spread(Protocol):
 
 
 @runtime_checkable
-class TellsOneFromOthers(Protocol):
+class TellsOneFromOthers(Protocol, metaclass=_Remembered):
     """A law that says what each reading of a row should be given all others."""
 
     def given_others(self, y: Array) -> tuple[Array, Array]:
@@ -224,7 +238,7 @@ class TellsOneFromOthers(Protocol):
 
 
 @runtime_checkable
-class Dividing(Protocol):
+class Dividing(Protocol, metaclass=_Remembered):
     """A score that divides exactly over the sensors (`jointset.shares`)."""
 
     def shares(self, law: Any, y: Array) -> Array:
@@ -236,7 +250,7 @@ class Dividing(Protocol):
 
 
 @runtime_checkable
-class NearNormal(Protocol):
+class NearNormal(Protocol, metaclass=_Remembered):
     """A forecast that is no normal law, but has one of the same spread."""
 
     def as_normal(self) -> Any:

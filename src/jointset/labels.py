@@ -84,11 +84,13 @@ def reading_of(y: Reading, sensors: tuple[str, ...]) -> Array:
     >>> reading_of({"b": 2.0}, ("a", "b"))
     array([nan,  2.])
     """
+    n = len(sensors)
     if isinstance(y, np.ndarray) or not (labelled := _labelled(y)):
         values = _numbers(y)
+        if values.shape == (n,) and not (np.abs(values) > LARGEST).any():  # as nearly all are
+            return values
     else:
         values = _by_label(*labelled, sensors)
-    n = len(sensors)
     require(values.shape == (n,), f"a reading needs {n} values in the order of the sensors, got shape {values.shape}")
     if np.isinf(values).any():
         name = sensors[int(np.flatnonzero(np.isinf(values))[0])]

@@ -25,12 +25,11 @@ class Limits(NamedTuple):
 
     def clip(self, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         """Lower and upper ends of bands (..., N), none of them outside the limits; NaN stays."""
-        lower, upper = (self.inside(end) for end in bounds)
-        return lower, upper
+        return self.inside(bounds[0]), self.inside(bounds[1])
 
     def inside(self, values: Array) -> Array:
         """Values, none of them outside the limits; NaN stays."""
-        return np.clip(values, self.lowest, self.highest)
+        return values if self is UNLIMITED else np.clip(values, self.lowest, self.highest)
 
     def of(self, run: Run) -> Run:
         """The run with its bounds cut off."""
@@ -43,6 +42,8 @@ UNLIMITED = Limits()
 
 def limits_asked(lowest: float | None, highest: float | None) -> Limits:
     """The limits of two options, either of which may be absent."""
+    if lowest is None and highest is None:
+        return UNLIMITED
     limits = Limits(-math.inf if lowest is None else lowest, math.inf if highest is None else highest)
     require(limits.lowest < limits.highest, f"--min {limits.lowest:g} must be below --max {limits.highest:g}")
     return limits

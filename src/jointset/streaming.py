@@ -212,15 +212,15 @@ def take_step(predictor: JointPredictor, y: Array, top: int = 3, limits: Limits 
         raise InputError(too_large(predictor.sensors[worst], y[worst]))
     lower, upper = limits.clip(region.bounds)
     facts = {
-        "score": outcome.score,
-        "radius": outcome.radius,
+        "score": _or_null(outcome.score),
+        "radius": _or_null(outcome.radius),
         "inside": outcome.inside if outcome.observed else None,
         "observed": outcome.observed,
         **_unusual(outcome.radius),
-        **({"neighbourhood": around[0]._asdict()} if around else {}),
+        **({"neighbourhood": json_ready(around[0]._asdict())} if around else {}),
     }
-    tops = [{**entry, "lower": float(lower[i]), "upper": float(upper[i])} for i, entry in named.items()]
-    return Step(json_ready(facts), (lower, upper), json_ready(tops), contributions, shares, given, outcome, after)
+    tops = [{**entry, "lower": _or_null(lower[i]), "upper": _or_null(upper[i])} for i, entry in named.items()]
+    return Step(facts, (lower, upper), tops, contributions, shares, given, outcome, after)
 
 
 def _named(
@@ -235,12 +235,12 @@ def _named(
     return {
         i: {
             "sensor": predictor.sensors[i],
-            "contribution": float(contributions[i]),
-            "share": float(shares[i]),
-            "value": float(y[i]),
-            "expected": float(mean[i]),
-            "expected_sd": float(sd[i]),
-            "own": [float(low[i]), float(high[i])],
+            "contribution": _or_null(contributions[i]),
+            "share": _or_null(shares[i]),
+            "value": _or_null(y[i]),
+            "expected": _or_null(mean[i]),
+            "expected_sd": _or_null(sd[i]),
+            "own": [_or_null(low[i]), _or_null(high[i])],
         }
         for i in places
     }
@@ -248,9 +248,15 @@ def _named(
 
 def largest(contributions: Array, y: Array, count: int) -> list[int]:
     """Positions of the observed sensors that contribute most, largest first."""
-    seen = np.flatnonzero(~np.isnan(y))
-    order = np.argsort(-contributions[seen], kind="stable")
-    return [int(i) for i in seen[order[:count]]]
+    seen = (~np.isnan(y)).nonzero()[0]
+    order = (-contributions[seen]).argsort(kind="stable")
+    found: list[int] = seen[order[:count]].tolist()
+    return found
+
+
+def _or_null(number: float) -> float | None:
+    """A number as JSON has it."""
+    return float(number) if math.isfinite(number) else None
 
 
 def _unusual(radius: float) -> dict[str, bool]:

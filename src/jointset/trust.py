@@ -139,11 +139,17 @@ class Watch(NamedTuple):
             recent = (recent << 1 | hit) & _MASK
         return Watch(reference, high, low, self.steps + len(shifts), recent)
 
+    def alarms(self) -> tuple[bool, bool]:
+        """Whether scores have drifted, and whether too few of the last readings were inside."""
+        too_few = self.recent.bit_count() <= self.reference.too_few(min(self.steps, RECENT))
+        return max(self.high, self.low) >= self.reference.limit or too_few, too_few
+
     def trust(self, infinite_share: float) -> Trust:
         """The verdict now."""
         reference, m, count = self.reference, len(self.reference.scores), min(self.steps, RECENT)
         drift = (self.high if self.high >= self.low else -self.low) / reference.limit
         hits, too_few = self.recent.bit_count(), reference.too_few(count)
+        drifted, lost = self.alarms()
         found = Trust(
             n_calibration=m,
             tau_int=reference.tau_int,
@@ -152,9 +158,9 @@ class Watch(NamedTuple):
             half_width=reference.half_width,
             band=band_over(HORIZON, reference.coverage, reference.half_width, m),
             drift=drift,
-            drift_alarm=abs(drift) >= 1.0 or hits <= too_few,
+            drift_alarm=drifted,
             recent_coverage=hits / count if count else math.nan,
-            coverage_alarm=hits <= too_few,
+            coverage_alarm=lost,
             infinite_share=infinite_share,
             verdict="",
         )

@@ -78,9 +78,12 @@ def light_of(trust: Trust) -> str:
 
     Coverage that lies above what was promised costs size, not safety: amber.
     """
-    if trust.coverage_alarm:
-        return RED
-    return AMBER if trust.drift_alarm else GREEN
+    return light(trust.drift_alarm, trust.coverage_alarm)
+
+
+def light(drifted: bool, lost: bool) -> str:
+    """The traffic light of scores that have drifted, and of coverage that is lost."""
+    return RED if lost else AMBER if drifted else GREEN
 
 
 def pulls_of(predictor: JointPredictor, y: Array) -> Array | None:

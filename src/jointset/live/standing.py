@@ -14,7 +14,7 @@ from jointset.limits import UNLIMITED, Limits
 from jointset.live.alarms import Alarms, Config, State, state_from_json, state_to_json
 from jointset.live.arrivals import Clock, judge
 from jointset.live.formats import Whole
-from jointset.live.happenings import GREEN, Change, Happening, light_of
+from jointset.live.happenings import GREEN, Change, Happening, light
 from jointset.live.store import ACTION, LATE, ROW, Entry
 from jointset.predictor import JointPredictor
 from jointset.sensor_health import Health, Usual, observe, start_health, unknown_usual
@@ -51,7 +51,7 @@ class Standing(NamedTuple):
 def ailing(health: Health, usual: Usual, names: tuple[str, ...]) -> dict[str, list[str]]:
     """Names of the sensors that are silent, and of those that are stuck."""
     found = {"silent": health.silent(usual), "stuck": health.stuck(usual)}
-    return {kind: [names[i] for i in np.flatnonzero(which)] for kind, which in found.items()}
+    return {kind: [names[i] for i in which.nonzero()[0]] for kind, which in found.items()}
 
 
 def engine_for(predictor: JointPredictor, cadence: int | None, config: Config | None = None) -> Alarms:
@@ -112,7 +112,7 @@ def _happening(step: Step, row: Whole, health: Health, usual: Usual) -> Happenin
 
 def _light(predictor: JointPredictor) -> str:
     """The light of a model; green where it has no verdict on itself."""
-    return GREEN if predictor.watch is None else light_of(predictor.trust())
+    return GREEN if predictor.watch is None else light(*predictor.watch.alarms())
 
 
 def acted(standing: Standing, engine: Alarms, action: dict[str, Any]) -> tuple[Standing, list[Change]]:

@@ -264,13 +264,13 @@ def _cells(entry: Entry) -> tuple[Any, ...]:
         entry.kind,
         entry.seconds,
         None if entry.time is None else json.dumps(entry.time),
-        None if entry.values is None else entry.values.astype("<f8").tobytes(),
+        None if entry.values is None else entry.values.astype("<f8", copy=False).tobytes(),
         json.dumps(answer, allow_nan=False),
         answer.get("score"),
         answer.get("radius"),
         None if inside is None else int(inside),
-        None if entry.bounds is None else entry.bounds.astype("<f8").tobytes(),
-        None if entry.shares is None else entry.shares.astype("<f4").tobytes(),
+        None if entry.bounds is None else entry.bounds.astype("<f8", copy=False).tobytes(),
+        None if entry.shares is None else entry.shares.astype("<f4", copy=False).tobytes(),
     )
     return (*cells, _sum(cells))
 
