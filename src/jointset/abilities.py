@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from jointset.filters.recipes import Recipe
     from jointset.laws import AnyLaw
     from jointset.panel import Panel
+    from jointset.window_laws import WindowLaw
 
 
 _HAS: dict[tuple[type, type], bool] = {}  # abilities of classes that were asked for
@@ -51,6 +52,18 @@ class Clocked(Protocol, metaclass=_Remembered):
     def follows_clock(self) -> bool: ...
     def expect(self, state: Any, when: int) -> Any:
         """The state when the next reading is known to come at this time (epoch seconds)."""
+        ...
+
+
+@runtime_checkable
+class LooksAhead(Protocol):
+    """A filter that has a joint law of the next rows by itself; of others it is learned from past windows."""
+
+    def ahead(self, law: Any, steps: int, shift: Array, scale: Array) -> Iterator[tuple[slice, WindowLaw]]:
+        """Laws of the next `steps` rows from those of the next one, of consecutive rows that share a covariance.
+
+        Both are in the units of the data, shift + scale * those of the filter.
+        """
         ...
 
 

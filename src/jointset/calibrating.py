@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointset.abilities import OwnSetting, Shaped, message_start
-from jointset.calibration import Split
+from jointset.abilities import OwnSetting, Shaped, message_start, shares_of
+from jointset.calibration import ACI, Split
 from jointset.calibration.fixed import Fixed
+from jointset.calibration.late import LateACI
 from jointset.calibration.quantiles import score_quantile
-from jointset.calibration.shared_level import AnyRule, SharedLevel, next_radii, one_score, rule_within, scores_needed
+from jointset.calibration.shared_level import (
+    AnyRule,
+    SharedLevel,
+    next_radii,
+    one_score,
+    rule_within,
+    scores_needed,
+    sharing,
+)
 from jointset.contracts import Array, Score
 from jointset.errors import require
 from jointset.outliers import warn_absurd, warn_codes
@@ -122,6 +132,29 @@ def at_level(predictor: JointPredictor, alpha: float) -> tuple[Score[Any], Array
 def adapts(rule: AnyRule) -> bool:
     """Whether the rule moves its radius, towards the coverage asked for."""
     return not isinstance(rule_within(rule), Split | Fixed)
+
+
+def rewrapped(predictor: Any, calibration: AnyRule) -> Any:
+    """An independent predictor with another rule, started from the same calibration scores."""
+    require(
+        not isinstance(predictor.calibration, Fixed),
+        f"{message_start(predictor.filter)}a row without a wrap has no scores for another one",
+    )
+    other = copy.copy(predictor)
+    other.calibration, other._pending = sharing(calibration, shares_of(predictor.filter)), None
+    other.calibration_state = other.calibration.start(predictor.calibration_scores)
+    other.start_watch()
+    other.horizon = other.horizon and other.horizon.rewrapped(late_rule(calibration))
+    if other.usual is not None and calibration.alpha != predictor.alpha:
+        other.usual = other.usual._replace(own=None)
+    return other
+
+
+def late_rule(rule: AnyRule) -> LateACI:
+    """What the radii of the steps ahead follow: late outcomes where the one-step rule adapts, else nothing."""
+    inner = rule_within(rule)
+    gamma = inner.gamma if isinstance(inner, ACI) else LateACI.gamma
+    return LateACI(float(rule.alpha), gamma if adapts(rule) else 0.0)
 
 
 def watch_from(rule: AnyRule, state: Any, scores: Array) -> Watch:

@@ -42,4 +42,5 @@ def fit(predictor: JointPredictor, data: Readings, pilot: Readings | None, froze
     predictor.sensors, predictor.shift, predictor.scale = panel.sensors, shift, scale
     predictor.fitted_rows, predictor.usual, predictor.places = len(panel), usual_of(panel), places_of(panel)
     predictor.graph = edges_of(panel.adjacency)
+    predictor.trained_on, predictor.horizon = panel, None
     predictor.shaped_on = shaped_on if isinstance(predictor.filter, Shaped) else None

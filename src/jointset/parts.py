@@ -29,6 +29,7 @@ MODULES = {
     "calibration.dtaci": "DtACI DtACIState",
     "calibration.eci": "ECI ECIState",
     "calibration.fixed": "Fixed",
+    "calibration.late": "LateACI",
     "calibration.pid": "PID PIDState",
     "calibration.pool": "ScorePool",
     "calibration.saocp": "SAOCP SAOCPState",
@@ -51,6 +52,8 @@ MODULES = {
     "filters.var": "VARFilter VARState",
     "filters.whitened": "WhitenedFilter WhitenedState",
     "graph_edges": "Edges",
+    "horizons.direct": "DirectLaw",
+    "horizons.horizon": "Announced Horizon",
     "partial": "GapScale",
     "published.copula": "CopulaRule CopulaState",
     "published.filter": "OwnScore PublishedFilter PublishedState",
@@ -72,6 +75,7 @@ MODULES = {
     "sensor_health": "Usual",
     "sensor_places": "Places",
     "trust": "Reference Watch",
+    "window_laws": "WindowLaw",
 }
 TODAY = {"GPVAR": "GraphRegression", "GPVARBackbone": "GPVAR"}  # stored name, and the class that has another one by now
 PARTS = {

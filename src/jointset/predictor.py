@@ -6,15 +6,14 @@ import copy
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 
-from jointset.abilities import Clocked, Restarting, message_start, shares_of
-from jointset.calibrating import adapts, at_level, calibrate, gap_scale, watch_from
+from jointset.abilities import Clocked, Restarting, message_start
+from jointset.calibrating import adapts, at_level, calibrate, gap_scale, rewrapped, watch_from
 from jointset.calibration import Split
-from jointset.calibration.fixed import Fixed
-from jointset.calibration.shared_level import AnyRule, moved, next_radii, one_score, sharing
+from jointset.calibration.shared_level import AnyRule, moved, next_radii, one_score
 from jointset.contracts import Array, Filter, Reading, Readings, Region, Score
 from jointset.describing import facts_of, line_of
 from jointset.errors import InputError, require
@@ -22,11 +21,15 @@ from jointset.explaining import Explains
 from jointset.fitting import fit
 from jointset.folders import Stored, reading
 from jointset.graph_edges import Edges
+from jointset.horizons.around import predicted_ahead, run_through, stepped
+from jointset.horizons.calibrating_ahead import horizon_for
+from jointset.horizons.horizon import Horizon
+from jointset.horizons.sets_ahead import AheadSets
 from jointset.labels import panel_of, reading_of, require_sensors
 from jointset.notebook import shown
 from jointset.outliers import scorable
 from jointset.panel import Panel
-from jointset.passes import Progress, laws_of, run_together
+from jointset.passes import Progress, laws_of
 from jointset.regions import named
 from jointset.reuse import Reuse
 from jointset.runs import Outcome as Outcome
@@ -95,6 +98,8 @@ class JointPredictor(Explains):
         self.last_time: int | None = None  # time stamp of the last row seen, where there are stamps
         self._pending: tuple[Any, Array | float, float] | None = None  # see `_ahead`
         self.shaped_on: Panel | None = None  # rows that a shape was fitted on
+        self.trained_on: Panel | None = None  # training rows, from which the law of the steps ahead is learned
+        self.horizon: Horizon | None = None  # what is known of the next H steps, where it was asked for
 
     @property
     def alpha(self) -> float:
@@ -138,12 +143,15 @@ class JointPredictor(Explains):
         self.filter_state = self.calibration_state = self.watch = self._pending = self.reuse = None
         return self
 
-    def calibrate(self, panel: Readings, *, progress: Progress | None = None) -> JointPredictor:
+    def calibrate(self, panel: Readings, *, horizon: int = 1, progress: Progress | None = None) -> JointPredictor:
         """Score a panel from a fresh filter state and set the radius; the state is then carried on.
 
+        With a `horizon` of H > 1 the sets of the next H steps are calibrated too, for `predict(horizon=H)`.
         `progress` is told how many rows were scored, block by block.
         """
-        calibrate(self, self._panel(panel), progress)
+        rows, self.horizon = self._panel(panel), None
+        calibrate(self, rows, progress)
+        self.horizon = None if horizon == 1 else horizon_for(self, rows, horizon)
         if self.note:
             warnings.warn(f"{message_start(self.filter)}{self.note}", stacklevel=2)
         return self
@@ -163,6 +171,7 @@ class JointPredictor(Explains):
         """Say when the next reading will be (epoch seconds); without that it follows the last at the usual interval."""
         if isinstance(self.filter, Clocked) and self.filter.follows_clock:
             self.filter_state, self._pending = self.filter.expect(self.filter_state, when), None
+        self.horizon = self.horizon and self.horizon.expecting(when)
 
     def restart(self) -> None:
         """Let the mean start afresh with the next row, as at the start of a block; shape and radius go on."""
@@ -171,11 +180,20 @@ class JointPredictor(Explains):
 
     # ------------------------------------------------------------------ one step at a time
 
-    def predict(self, alpha: float | None = None) -> Region:
-        """The region for the next reading; with a split rule also at another miss rate than its own."""
+    @overload
+    def predict(self, alpha: float | None = None) -> Region: ...
+    @overload
+    def predict(self, alpha: None = None, *, horizon: int) -> AheadSets: ...
+    def predict(self, alpha: float | None = None, *, horizon: int | None = None) -> Region | AheadSets:
+        """The region for the next reading; with a split rule also at another miss rate than its own.
+
+        With a `horizon` H, one that the model was calibrated for, the sets of the next H steps.
+        """
+        require(alpha is None or horizon is None, "sets ahead have the alpha they were calibrated with: leave alpha out")
         law, radii, _ = self._ahead()
         score, radii = (self.score, radii) if alpha is None else at_level(self, alpha)
-        return named(score.region(law, radii), self.sensors)
+        region = named(score.region(law, radii), self.sensors)
+        return region if horizon is None else predicted_ahead(self, law, region, horizon)
 
     def update(self, y: Reading) -> Outcome:
         """Observe the next reading (N,), NaN = missing: score it, adapt the radius, advance the filter.
@@ -190,6 +208,7 @@ class JointPredictor(Explains):
         inside = bool(np.all(scores <= radii))
         after = self.filter.step(self.filter_state, (y - self.shift) / self.scale)
         self.calibration_state = moved(self.calibration, self.calibration_state, scores)
+        self.horizon = self.horizon and stepped(self, self.horizon, law, y)
         self.filter_state, self._pending = after, None
         self.watch = self.watch and self.watch.update(score, inside)
         return Outcome(score, radius, inside, int(y.size - np.isnan(y).sum()))
@@ -233,7 +252,7 @@ class JointPredictor(Explains):
         self._require_calibrated()
         rows = self._panel(panel)
         laws = laws_of(self, rows, self.filter_state)
-        return run_together((self, *others), rows, laws, regions, progress)
+        return run_through((self, *others), rows, laws, regions, progress)
 
     def moved_to(self, filter_state: Any, calibration_state: Any, panel: Panel) -> None:
         """Stand where a panel ends, in these states."""
@@ -244,17 +263,7 @@ class JointPredictor(Explains):
     def rewrapped(self, calibration: AnyRule) -> Self:
         """An independent predictor with another rule, started from the same calibration scores."""
         self._require_calibrated()
-        require(
-            not isinstance(self.calibration, Fixed),
-            f"{message_start(self.filter)}a row without a wrap has no scores for another one",
-        )
-        other = copy.copy(self)
-        other.calibration, other._pending = sharing(calibration, shares_of(self.filter)), None
-        other.calibration_state = other.calibration.start(self.calibration_scores)
-        other.start_watch()
-        if other.usual is not None and calibration.alpha != self.alpha:
-            other.usual = other.usual._replace(own=None)
-        return other
+        return rewrapped(self, calibration)
 
     def start_watch(self) -> None:
         """Watch later scores beside those of calibration."""

@@ -44,6 +44,7 @@ class Run:
     log_volume: Array  # (T,)
     infinite_share: float  # share of steps whose radius was infinite or had to be clipped, since calibration
     regions: Any = None  # the regions themselves, batched over time
+    ahead: Any = None  # `AheadRun` of the sets for the next steps, where the predictor has a horizon
 
     @property
     def joint(self) -> float:

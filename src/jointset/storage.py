@@ -55,10 +55,11 @@ def storable_not_finite(*fields: str) -> Callable[[T], T]:
 
 
 def pack(value: Any, arrays: dict[str, np.ndarray], name: str = "value") -> Any:
-    """JSON tree of a value; arrays go into `arrays` under their path."""
+    """JSON tree of a value; arrays go into `arrays` under their path, one that is met again under its first."""
     if isinstance(value, np.ndarray):
-        arrays[name] = np.ascontiguousarray(value)
-        return {"array": name}
+        known = next((path for path, other in arrays.items() if other is value), name)
+        arrays[known] = np.ascontiguousarray(value)
+        return {"array": known}
     if isinstance(value, np.generic):
         return value.item()
     if value is None or isinstance(value, (bool, int, str)):

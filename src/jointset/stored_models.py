@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jointset.contracts import Array, Calibration, Filter, Score
 from jointset.folders import Stored, refusing, save_folder
 from jointset.graph_edges import Edges
+from jointset.horizons.horizon import Horizon
 from jointset.reuse import Reuse
 from jointset.sensor_health import Usual
 from jointset.sensor_places import Places
@@ -37,9 +38,10 @@ STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
     "reuse": Reuse | None,
     "places": Places | None,
     "graph": Edges | None,
+    "horizon": Horizon | None,
 }
 # parts that older folders lack, and what stands for them
-LATER = {"fitted_rows": 0, "reuse": None, "places": None, "graph": None, "usual": None, "left_out": ()}
+LATER = {"fitted_rows": 0, "reuse": None, "places": None, "graph": None, "usual": None, "left_out": (), "horizon": None}
 
 
 def save_predictor(predictor: JointPredictor, path: str | Path) -> None:

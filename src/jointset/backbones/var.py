@@ -77,7 +77,7 @@ class VARBackbone(Backbone):
         """A fitted copy; rows count by their weights (T,), all alike where there are none."""
         mean = training_mean(panel)
         require(len(panel) > 5 * LAGS, f"a vector autoregression needs more than {5 * LAGS} rows, got {len(panel)}")
-        made = replace(self, mean=mean, near=_neighbours(panel))
+        made = replace(self, mean=mean, near=neighbours(panel))
         if self.curved:
             made = replace(made, spread=np.maximum(np.nanstd(panel.values, axis=0), np.finfo(float).tiny))
         if self.clock:
@@ -148,7 +148,7 @@ def _rows_of_a_day(panel: Panel) -> int:
     return rows if rows >= 4 and len(panel) >= DAYS * rows else 0
 
 
-def _neighbours(panel: Panel) -> Array | None:
+def neighbours(panel: Panel) -> Array | None:
     """Sensors each sensor looks at (N, k), itself first; None where it looks at all."""
     n = panel.n_sensors
     if n <= DENSE:
@@ -196,13 +196,13 @@ def _regressions(
     for some in sensors:
         own = slice(None) if columns is None else columns[some[0]]
         seen = ~np.isnan(change[:, some[0]])
-        found = _ridge(X[seen][:, own], change[np.ix_(seen, some)], w[seen], ridges)
+        found = ridge_regressions(X[seen][:, own], change[np.ix_(seen, some)], w[seen], ridges)
         for (weights, offset), one in zip(out, found, strict=True):
             weights[:, some], offset[some] = one
     return out
 
 
-def _ridge(X: Array, Y: Array, w: Array, ridges: Sequence[float]) -> Iterator[tuple[Array, Array]]:
+def ridge_regressions(X: Array, Y: Array, w: Array, ridges: Sequence[float]) -> Iterator[tuple[Array, Array]]:
     """Ridge regressions (p, k) with a constant (k,) that is not shrunk; a ridge is in units of each regressor."""
     share, root = w / w.sum(), np.sqrt(w)[:, None]
     center, target = share @ X, share @ Y

@@ -7,7 +7,7 @@ forgotten (`jointset.filters.kalman_gaps`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,7 +18,8 @@ from jointset.contracts import Array
 from jointset.covariance import Covariance, Cut
 from jointset.covariance_modes import ModeCovariance, Raised, StepCovariances
 from jointset.errors import InputError, require
-from jointset.filters.kalman_gaps import block_step, posterior_excess, shortened, transition_form
+from jointset.filters.kalman_ahead import windows_ahead
+from jointset.filters.kalman_gaps import block_step, law_sizes, posterior_excess, shortened, transition_form
 from jointset.filters.kalman_tuning import GRID, TrainingRows, noise_level, training_rows
 from jointset.filters.riccati import SteadyState, steady_state
 from jointset.graph import modes, normalized_shift
@@ -26,6 +27,7 @@ from jointset.laws import DenseLaw
 from jointset.panel import Panel
 from jointset.recursion import first_order
 from jointset.storage import storable
+from jointset.window_laws import WindowLaw
 
 REST = 1e-14  # relative distance to the steady state at which a covariance counts as at rest
 
@@ -321,10 +323,8 @@ class GraphLGSSM:
 
     def law_sizes(self, values: Array) -> Array:
         """Numbers (T,) that the law of each row (T, N) holds, at most: what gaps leave behind lives for some steps."""
-        n = values.shape[1]
-        fastest = np.max(np.abs(self.steady.closed_loop))
-        life = 1 if fastest == 0 else int(np.ceil(np.log(REST) / (2.0 * np.log(fastest)))) + 1
-        missing = np.isnan(values).sum(axis=1) * (not self._alone)
-        missing[missing == n] = 0  # a row without any reading leaves no excess
-        total = np.concatenate([np.zeros(life, int), np.cumsum(missing)])
-        return n * np.minimum(4 + 4 * (total[life:] - total[:-life]), 4 * n)
+        return law_sizes(values, float(np.max(np.abs(self.steady.closed_loop))), self._alone, REST)
+
+    def ahead(self, law: DenseLaw, steps: int, shift: Array, scale: Array) -> Iterator[tuple[slice, WindowLaw]]:
+        """Laws of the next rows from those of the next one, in closed form (`jointset.abilities.LooksAhead`)."""
+        return windows_ahead(self, law, steps, shift, scale)

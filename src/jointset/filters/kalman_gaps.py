@@ -131,3 +131,13 @@ def _sparse_step(
     for start in range(0, len(P), WIDTH):  # P F' in the place of the symmetric P: fresh memory costs more than sums
         P[start : start + WIDTH] = (F @ P[start : start + WIDTH].T).T
     return mean, F @ P
+
+
+def law_sizes(values: Array, fastest: float, alone: bool, rest: float) -> Array:
+    """Numbers (T,) that the law of each row (T, N) holds, at most; `fastest`: of the closed loop, the largest."""
+    n = values.shape[1]
+    life = 1 if fastest == 0 else int(np.ceil(np.log(rest) / (2.0 * np.log(fastest)))) + 1
+    missing = np.isnan(values).sum(axis=1) * (not alone)
+    missing[missing == n] = 0  # a row without any reading leaves no excess
+    total = np.concatenate([np.zeros(life, int), np.cumsum(missing)])
+    return n * np.minimum(4 + 4 * (total[life:] - total[:-life]), 4 * n)

@@ -1,0 +1,174 @@
+"""One pass through rows with sets for the next H steps: windows scored in whole arrays, radii moved row by row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from jointset.calibration.pool import ScorePool
+from jointset.contracts import Array
+from jointset.horizons.direct import fill_from
+from jointset.horizons.horizon import Announced, Horizon, radii_at
+from jointset.scores import MaxStudentised
+from jointset.window_laws import WindowLaw
+
+
+@dataclass(frozen=True)
+class AheadRun:
+    """What became of the windows that began with each of T rows; the last column of all arrays is all steps together.
+
+    Scores are NaN where nothing was read, or the rows end before the outcome is known.
+    """
+
+    score: Array  # (T, H + 1)
+    radius: Array  # (T, H + 1)
+    log_volume: Array  # (T, H + 1), a reading
+    error: Array  # (T, H): root mean squared error over the sensors
+
+    @property
+    def steps(self) -> int:
+        """H."""
+        return self.score.shape[1] - 1
+
+    @property
+    def coverage(self) -> Array:
+        """Share of the windows inside (H + 1,), among those with an outcome."""
+        known = ~np.isnan(self.score)
+        inside = (self.score <= self.radius) & known
+        return np.where(known.any(axis=0), inside.sum(axis=0) / np.maximum(known.sum(axis=0), 1), np.nan)
+
+    def summary(self) -> list[dict[str, Any]]:
+        """A row for each step and one for all together: coverage, log-volume a reading, error."""
+        size, errors = self.log_volume.mean(axis=0), np.sqrt(np.nanmean(self.error**2, axis=0))
+        names: list[Any] = [*range(1, self.steps + 1), "together"]
+        return [
+            {
+                "step": name,
+                "joint": float(self.coverage[h]),
+                "log_volume": float(size[h]),
+                "rmse": float(errors[h] if h < self.steps else np.sqrt(np.mean(errors**2))),
+            }
+            for h, name in enumerate(names)
+        ]
+
+
+class AheadPass:
+    """The windows of a predictor's horizon through the rows of a panel, fed with the laws of these rows in order."""
+
+    def __init__(self, predictor: Any, horizon: Horizon, values: Array, times: Array | None, measured: bool = False):
+        self.predictor, self.horizon, self.values = predictor, horizon, np.asarray(values, dtype=float)
+        self.method = "measure" if measured else "score"
+        rows, H = len(values), horizon.steps
+        clock = horizon.clock + horizon.cadence * np.arange(rows)
+        self.times = clock if times is None else np.asarray(times)
+        self.old = len(horizon.windows)  # windows under way; rows since the first of them come before these
+        self.rows = np.concatenate([horizon.rows, self.values])
+        self.scores = np.full((len(self.rows), H + 1, *((3,) if measured else ())), np.nan)
+        self.volumes, self.errors = np.full((rows, H + 1), np.nan), np.full((rows, H), np.nan)
+        self.before, self.done = horizon.before, 0
+        self.open = len(self.rows) - H + 1  # place of the first window whose outcome these rows leave open
+        self.kept = {place: one.law for place, one in enumerate(horizon.windows) if place >= self.open}
+        for place, one in enumerate(horizon.windows):
+            self._score(one.law[None].with_steps(), place, from_row=self.old)
+
+    def listening(self, laws: Iterable[tuple[Any, Array, Any]]) -> Iterator[tuple[Any, Array, Any]]:
+        """The blocks of laws as they are, seen on their way."""
+        for law, rows, after in laws:
+            self.see(law)
+            yield law, rows, after
+
+    def see(self, law: Any) -> None:
+        """Score the windows that begin with the next rows, from the laws of these rows (T, N)."""
+        first, count = self.done, len(law.mean)
+        filled = fill_from(self.values[first : first + count], law.mean)
+        past = np.concatenate([self.before[::-1], filled])
+        before = np.stack([past[1:-1], past[:-2]], axis=1)
+        for at, window in self.horizon.laws(self.predictor, law, before, self.times[first : first + count]):
+            place = self.old + first + at
+            laws = window.with_steps()
+            self._sizes(laws, first + at)
+            self._score(laws, place)
+            late = range(max(0, self.open - place), len(window))
+            self.kept |= {place + i: _copied(window[i]) for i in late}
+        self.before, self.done = past[:-3:-1].copy(), first + count
+
+    def _score(self, laws: tuple[WindowLaw, ...], place: int, from_row: int = 0) -> None:
+        """Scores of windows that begin at a place of the rows, of the steps that these rows have."""
+        H, n, rows, count = self.horizon.steps, self.rows.shape[1], self.rows, len(laws[-1])
+        for h in range(max(0, from_row - place), H):
+            self._put(h, laws[h], place, rows[place + h : place + h + count])
+        whole = min(count, self.open - place)
+        if whole > 0:
+            y = np.stack([rows[place + h : place + h + whole] for h in range(H)], axis=1)
+            self._put(H, laws[H], place, y.reshape(whole, H * n))
+
+    def _put(self, h: int, law: WindowLaw, place: int, y: Array) -> None:
+        if len(y):
+            law = law if len(y) == len(law) else law[: len(y)]
+            self.scores[place : place + len(y), h] = getattr(self.horizon.scores[h], self.method)(law, y)
+
+    def _sizes(self, laws: tuple[WindowLaw, ...], row: int) -> None:
+        """Log-volumes at radius 1, and errors."""
+        own = slice(row, row + len(laws[-1]))
+        for h, (score, law) in enumerate(zip(self.horizon.scores, laws, strict=True)):
+            self.volumes[own, h] = score.region(law, 1.0).log_volume
+        for h, law in enumerate(laws[:-1]):
+            y = self.values[row + h : row + h + len(law)]
+            squares = (y - law.mean[: len(y)]) ** 2
+            seen = ~np.isnan(squares)
+            mean = np.where(seen, squares, 0.0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
+            self.errors[row : row + len(y), h] = np.where(seen.any(axis=1), np.sqrt(mean), np.nan)
+
+    def finish(self) -> tuple[AheadRun, Horizon]:
+        """The run, and the horizon after the last row."""
+        horizon, H, old = self.horizon, self.horizon.steps, self.old
+        radii, levels, pools = self._radii()
+        under_way = tuple(Announced(law, radii[place].copy()) for place, law in self.kept.items())
+        ended = slice(max(0, old - H + 1), max(0, self.open))
+        known = self.scores[ended, H]
+        after = replace(
+            horizon,
+            levels=levels,
+            pools=pools,
+            before=self.before,
+            clock=int(self.times[-1]) + horizon.cadence if len(self.values) else horizon.clock,
+            windows=under_way,
+            rows=self.rows[len(self.rows) - len(under_way) :].copy(),
+            watch=horizon.watch and horizon.watch.run(known, known <= radii[ended, H]),
+        )
+        radius = radii[old:]
+        with np.errstate(divide="ignore"):
+            growth = np.log(np.maximum(radius, 0.0))
+        box = isinstance(horizon.scores[0], MaxStudentised)
+        return AheadRun(self.scores[old:], radius, self.volumes + (1.0 if box else 0.5) * growth, self.errors), after
+
+    def _radii(self) -> tuple[Array, Array, tuple[ScorePool, ...]]:
+        """Radii of all windows (P + T, H + 1) as they were announced, and what the rule stands at after the last row.
+
+        With every row a window begins, and for each set the outcome of one window becomes known.
+        """
+        horizon, rule, late = self.horizon, self.horizon.rule, self.horizon.lateness
+        radii, levels, pools = np.full(self.scores.shape, np.nan), horizon.levels.copy(), list(horizon.pools)
+        for place, one in enumerate(horizon.windows):
+            radii[place] = one.radii
+        if not rule.gamma:
+            radii[self.old :] = horizon.radii()
+            return radii, levels, horizon.pools
+        for row in range(self.old, len(self.rows)):
+            radii[row] = radii_at(rule, pools, levels, late)
+            for h, steps in enumerate(late):
+                begun = row + 1 - steps
+                score = float(self.scores[begun, h]) if begun >= 0 else math.nan
+                if not math.isnan(score):
+                    levels[h] = rule.moved(float(levels[h]), score > radii[begun, h])
+                    pools[h] = rule.grown(pools[h], score)
+        return radii, levels, tuple(pools)
+
+
+def _copied(window: WindowLaw) -> WindowLaw:
+    """A window by itself, not a view of many."""
+    return replace(window, center=window.center.copy(), scale=np.array(window.scale))

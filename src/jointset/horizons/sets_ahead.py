@@ -1,0 +1,147 @@
+"""The sets of the next H steps: one for each step, and one that holds all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jointset.contracts import Array, Region
+from jointset.errors import require
+from jointset.regions import Sizes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class StepRegions(Sizes):
+    """Sets of single steps, batched over the steps: `regions[h]` is that of step h, from 0.
+
+    Each holds the whole row of its step with the coverage asked for; how often all of them hold is not said.
+    """
+
+    parts: tuple[Region, ...]
+
+    @cached_property
+    def center(self) -> Array:  # type: ignore[override]
+        """Centres (H, N)."""
+        return np.stack([part.center for part in self.parts])
+
+    @cached_property
+    def half_width(self) -> Array:  # type: ignore[override]
+        """Half-widths (H, N)."""
+        return np.stack([part.half_width for part in self.parts])
+
+    @property
+    def log_volume(self) -> Array:
+        """(1/N) log of the volume of each (H,)."""
+        return np.array([part.log_volume for part in self.parts])
+
+    def contains(self, y: Any) -> Array:
+        """Whether each holds its row of readings (..., H, N): (..., H)."""
+        y = np.asarray(y, dtype=float)
+        require(
+            y.ndim >= 2 and y.shape[-2:] == self.center.shape,
+            f"readings have shape {y.shape}, expected {self.center.shape}: a row for every step",
+        )
+        return np.stack([np.asarray(part.contains(y[..., h, :])) for h, part in enumerate(self.parts)], axis=-1)
+
+    def __getitem__(self, index: Any) -> Any:
+        chosen = self.parts[index]
+        return StepRegions(chosen) if isinstance(chosen, tuple) else chosen
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+
+@dataclass(frozen=True)
+class WholeRegion(Sizes):
+    """One set for all H N readings, flattened step by step: it holds all of them with the coverage asked for."""
+
+    inner: Any
+    steps: int
+
+    @property
+    def center(self) -> Array:  # type: ignore[override]
+        """Centre (H N,)."""
+        return np.asarray(self.inner.center)
+
+    @property
+    def half_width(self) -> Array:  # type: ignore[override]
+        """Half-widths (H N,)."""
+        return np.asarray(self.inner.half_width)
+
+    @property
+    def radius(self) -> float:
+        """Radius of the set."""
+        return float(self.inner.radius)
+
+    @property
+    def log_volume(self) -> Array:
+        """(1 / H N) log of the volume."""
+        return np.asarray(self.inner.log_volume)[()]
+
+    def contains(self, y: Any) -> Array:
+        """Whether all readings, (..., H, N) or (..., H N), lie inside; missing ones do not count."""
+        y, size = np.asarray(y, dtype=float), self.center.shape[-1]
+        whole = (self.steps, size // self.steps)
+        if y.ndim >= 2 and y.shape[-2:] == whole:
+            y = y.reshape(*y.shape[:-2], size)
+        require(y.shape[-1:] == (size,), f"readings have shape {y.shape}, expected {whole} or ({size},)")
+        return np.asarray(self.inner.contains(y))[()]
+
+    def __getitem__(self, index: Any) -> WholeRegion:
+        return WholeRegion(self.inner[index], self.steps)
+
+
+@dataclass(frozen=True)
+class AheadSets:
+    """What is to be expected of the next H rows.
+
+    mean (H, N) · steps: a set for each step · together: one set for all H N readings.
+    """
+
+    mean: Array
+    steps: StepRegions
+    together: WholeRegion
+    sensors: tuple[str, ...]
+
+    @property
+    def horizon(self) -> int:
+        """H."""
+        return len(self.mean)
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Lower and upper ends (H, N) of the sets of single steps."""
+        return self.steps.bounds
+
+    @property
+    def bounds_together(self) -> tuple[Array, Array]:
+        """Lower and upper ends (H, N) of the set of all steps: wider, as it holds all of them at once."""
+        lower, upper = self.together.bounds
+        return lower.reshape(self.mean.shape), upper.reshape(self.mean.shape)
+
+    def to_pandas(self, sensors: Sequence[str] | None = None) -> pd.DataFrame:
+        """A row for every step and sensor: mean, and the ends of both kinds of set."""
+        import pandas as pd
+
+        chosen = [self.sensors.index(name) for name in sensors or self.sensors]
+        (lower, upper), (all_lower, all_upper) = self.bounds, self.bounds_together
+        columns = {"lower": lower, "mean": self.mean, "upper": upper}
+        columns |= {"together_lower": all_lower, "together_upper": all_upper}
+        index = pd.MultiIndex.from_product(
+            [range(1, self.horizon + 1), [self.sensors[i] for i in chosen]], names=["step", "sensor"]
+        )
+        return pd.DataFrame({name: part[:, chosen].reshape(-1) for name, part in columns.items()}, index=index)
+
+
+def sets_ahead(regions: Sequence[Region], sensors: tuple[str, ...]) -> AheadSets:
+    """The sets of single steps and, the last of the regions, of all steps."""
+    *parts, whole = regions
+    steps = StepRegions(tuple(parts))
+    return AheadSets(steps.center, steps, WholeRegion(whole, len(parts)), sensors)

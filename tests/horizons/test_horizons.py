@@ -1,0 +1,146 @@
+"""Sets for the next H steps: of every kind of method, step by step and at once, through files, with gaps."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+from jointset import GraphLGSSM, InputError, JointPredictor, Panel, StaticFilter, generate_grssf
+from jointset.methods import load_predictor, predictor_for
+
+H = 5
+PANEL = generate_grssf("B", n=8, seed=3, length=1400).panel
+TRAIN, CALIBRATION, TEST = PANEL[:800], PANEL[800:1200], PANEL[1200:]
+
+
+def fitted(method="static+aci", horizon=H, panel=PANEL, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        predictor = predictor_for(method, **options).fit(panel[:800])
+        return predictor.calibrate(panel[800:1200], horizon=horizon)
+
+
+def with_gaps(panel, share=0.15):
+    values = panel.values.copy()
+    values[np.random.default_rng(0).random(values.shape) < share] = np.nan
+    values[1250:1253] = np.nan
+    return panel.with_values(values)
+
+
+METHODS = ("kalman+aci", "static+aci", "static", "ewma:box+aci", "factor+aci", "group+agaci", "var+aci", "copula+aci")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_kind_of_method_has_sets_ahead_that_hold_what_they_promise(method):
+    predictor = fitted(method)
+    sets = predictor.predict(horizon=H)
+    lower, upper = sets.bounds
+    wide_lower, wide_upper = sets.bounds_together
+    assert sets.mean.shape == lower.shape == wide_lower.shape == (H, 8)
+    assert (lower < sets.mean).all() and (wide_lower < lower).all() and (wide_upper > upper).all()
+    assert sets.steps.contains(sets.mean).all() and sets.together.contains(sets.mean)
+    ahead = predictor.run(TEST, regions=False).ahead
+    assert ahead.score.shape == (200, H + 1)
+    assert np.isnan(ahead.score[200 - H + 1 :, -1]).all() and not np.isnan(ahead.score[: 200 - H + 1]).any()
+    assert (np.abs(ahead.coverage - 0.9) < 0.07).all()
+    if "box" not in method:  # steps have much in common
+        assert ahead.log_volume[:, -1].mean() < ahead.log_volume[:, :H].mean()
+
+
+@pytest.mark.parametrize("method", ["kalman+aci", "static+aci", "ewma:box+aci"])
+@pytest.mark.parametrize("panel", [PANEL, with_gaps(PANEL)], ids=["complete", "gaps"])
+def test_a_run_equals_one_row_after_the_other(method, panel):
+    whole = fitted(method, panel=panel)
+    single, run = whole.copy(), whole.run(panel[1200:1260], regions=False).ahead
+    for t, y in enumerate(panel.values[1200:1260]):
+        sets = single.predict(horizon=H)
+        np.testing.assert_allclose(sets.together.radius, run.radius[t, -1], rtol=1e-9)
+        np.testing.assert_allclose(sets.together.log_volume, run.log_volume[t, -1], rtol=1e-9)
+        rows = panel.values[1200 + t : 1200 + t + H]
+        if t < 60 - H:
+            assert sets.together.contains(rows) == (run.score[t, -1] <= run.radius[t, -1])
+            assert sets.together.contains(rows.reshape(-1)) == sets.together.contains(rows)
+            np.testing.assert_array_equal(sets.steps.contains(rows), run.score[t, :-1] <= run.radius[t, :-1])
+        single.update(y)
+    np.testing.assert_allclose(single.horizon.levels, whole.horizon.levels)
+    np.testing.assert_allclose(single.predict(horizon=H).bounds, whole.predict(horizon=H).bounds, rtol=1e-9)
+
+
+def test_the_next_set_does_not_know_of_the_horizon():
+    plain, ahead = fitted(horizon=1), fitted(horizon=H)
+    assert plain.horizon is None
+    for one in (plain, ahead):
+        one.run(TEST[:50], regions=False)
+    for y in TEST.values[50:60]:
+        np.testing.assert_array_equal(plain.predict().bounds, ahead.predict().bounds)
+        assert plain.update(y) == ahead.update(y)
+    one = plain.predict(horizon=1)
+    np.testing.assert_array_equal(np.squeeze(one.bounds), plain.predict().bounds)
+    np.testing.assert_array_equal(one.together.bounds, plain.predict().bounds)
+
+
+@pytest.mark.parametrize("method", ["kalman+aci", "static+aci"])
+def test_a_saved_model_goes_on_bit_by_bit_also_in_the_middle_of_windows(method, tmp_path):
+    panel = with_gaps(PANEL)
+    predictor = fitted(method, panel=panel)
+    predictor.run(panel[1200:1252], regions=False)
+    predictor.save(tmp_path / "model")
+    loaded = load_predictor(tmp_path / "model")
+    for y in panel.values[1252:1270]:
+        np.testing.assert_array_equal(loaded.update(y), predictor.update(y))
+        np.testing.assert_array_equal(loaded.predict(horizon=H).bounds, predictor.predict(horizon=H).bounds)
+        np.testing.assert_array_equal(loaded.horizon.levels, predictor.horizon.levels)
+
+
+def test_a_folder_of_an_older_version_has_no_horizon(tmp_path):
+    predictor = fitted(horizon=1)
+    predictor.save(tmp_path / "model")
+    place = tmp_path / "model" / "model.json"
+    header = json.loads(place.read_text())
+    assert header["parts"].pop("horizon") is None
+    place.write_text(json.dumps(header))
+    loaded = load_predictor(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict().bounds, predictor.predict().bounds)
+    with pytest.raises(InputError, match=r"calibrated without a horizon: .* jointset fit --horizon 5"):
+        loaded.predict(horizon=5)
+
+
+def test_a_loaded_model_learns_ahead_from_the_first_half_of_what_it_is_calibrated_on(tmp_path):
+    fitted(horizon=1).save(tmp_path / "model")
+    loaded = load_predictor(tmp_path / "model").calibrate(PANEL[800:1200], horizon=H)
+    assert abs(loaded.run(TEST, regions=False).ahead.coverage[-1] - 0.9) < 0.07
+
+
+def test_what_cannot_be_promised_is_refused():
+    with pytest.raises(InputError, match="a horizon must be 2 to 1000 steps, got 0"):
+        fitted(horizon=0)
+    with pytest.raises(InputError, match=r"calibration windows of 3 steps .* at least 27 are needed"):
+        JointPredictor(GraphLGSSM()).fit(TRAIN).calibrate(PANEL[800:875], horizon=30)
+    with pytest.raises(InputError, match=r"learned from windows of training rows: \d+ are too few"):
+        JointPredictor(StaticFilter()).fit(PANEL[:100]).calibrate(CALIBRATION, horizon=20)
+    with pytest.raises(InputError, match="calibrated for a horizon of 5, not 7: calibrate"):
+        fitted().predict(horizon=7)
+    with pytest.raises(InputError, match=r"readings have shape \(3, 8\), expected \(5, 8\) or \(40,\)"):
+        fitted().predict(horizon=H).together.contains(np.zeros((3, 8)))
+
+
+def test_the_clock_moves_the_mean_ahead():
+    """A daily wave that no reading of the last hours shows: only the calendar knows when it turns."""
+    rng, times = np.random.default_rng(0), 3600 * np.arange(24 * 90)
+    wave = np.sin(2 * np.pi * times / 86_400)[:, None] * np.array([3.0, -2.0])
+    panel = Panel(wave + rng.normal(size=wave.shape), ["a", "b"], timestamps=times)
+    predictor = predictor_for("static+aci").fit(panel[:1400]).calibrate(panel[1400:1900], horizon=12)
+    error = predictor.run(panel[1900:], regions=False).ahead.error
+    assert np.sqrt(np.nanmean(error[:, 11] ** 2)) < 1.1  # the noise has sd 1, the wave 1.8
+    mean = predictor.predict(horizon=12).mean
+    predictor.expect(int(times[-1]) + 3600 * 13)  # half a day later than it would come
+    assert np.abs(predictor.predict(horizon=12).mean - mean).max() > 1.0
+
+
+def test_the_note_says_what_overlapping_windows_are_worth():
+    predictor = fitted("kalman")
+    assert predictor.horizon.note.startswith("sets for 5 steps ahead: calibration of 347 windows that overlap is worth")
+    table = predictor.predict(horizon=H).to_pandas()
+    assert list(table.index[0]) == [1, "s000"] and len(table) == H * 8
+    assert list(table.columns) == ["lower", "mean", "upper", "together_lower", "together_upper"]
