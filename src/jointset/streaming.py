@@ -154,7 +154,7 @@ class Stream:
 
 def expecting(predictor: JointPredictor, seconds: int | None) -> JointPredictor:
     """The predictor, told when the row is where it follows the clock."""
-    if seconds is None or not predictor.follows_clock:
+    if seconds is None or not (predictor.follows_clock or predictor.horizon):
         return predictor
     told = predictor.copy()
     told.expect(seconds)
