@@ -189,7 +189,7 @@ class JointPredictor(Explains):
 
         With a `horizon` H, one that the model was calibrated for, the sets of the next H steps.
         """
-        require(alpha is None or horizon is None, "sets ahead have the alpha they were calibrated with: leave alpha out")
+        require(alpha is None or horizon is None, "sets ahead have the alpha of their calibration: leave alpha out")
         law, radii, _ = self._ahead()
         score, radii = (self.score, radii) if alpha is None else at_level(self, alpha)
         region = named(score.region(law, radii), self.sensors)
