@@ -11,7 +11,7 @@ from jointset.filters.residual import ResidualFilter
 from jointset.laws import DenseLaw, LowRankLaw
 from jointset.pooling import Tails, log_scores, log_size, matrix_of, mixture_weights, pooled
 from jointset.residuals.components import OrthogonalBlocks
-from jointset.residuals.shapes import EWMA
+from jointset.residuals.shapes import EWMA, Rolling
 from jointset.residuals.splits import ResidualSplit
 
 TWO = (GraphLGSSM(), GraphLGSSM(rho=0.5))
@@ -135,16 +135,14 @@ def test_members_of_several_radii_and_bad_weights_are_refused(panel):
 
 
 def test_a_member_that_cannot_be_fitted_is_told_and_left_out(panel):
-    values = panel.values.copy()
-    values[::2, 0] = values[1::2, 1] = np.nan  # no row is complete
-    holed, needs_rows = panel.with_values(values), ResidualFilter(shape=EWMA(), name="ewma")
-    with pytest.warns(UserWarning, match="left out of the pool: ewma: .*rows without gaps"):
-        pool = PooledFilter([needs_rows, *TWO]).fit(holed)
+    needs_rows = ResidualFilter(shape=Rolling(window=5000), name="rolling")
+    with pytest.warns(UserWarning, match="left out of the pool: rolling: .*a window of 5000 residuals"):
+        pool = PooledFilter([needs_rows, *TWO]).fit(panel)
     assert len(pool.members) == 2 == len(pool.weights)
     with pytest.warns(UserWarning, match="left out"):
-        np.testing.assert_allclose(PooledFilter([needs_rows, *TWO], [0.5, 0.25, 0.25]).fit(holed).weights, [0.5, 0.5])
-    with pytest.raises(InputError, match="rows without gaps"):
-        PooledFilter([needs_rows]).fit(holed)
+        np.testing.assert_allclose(PooledFilter([needs_rows, *TWO], [0.5, 0.25, 0.25]).fit(panel).weights, [0.5, 0.5])
+    with pytest.raises(InputError, match="a window of 5000 residuals"):
+        PooledFilter([needs_rows]).fit(panel)
 
 
 def test_with_many_sensors_the_first_member_stands_alone(panel):

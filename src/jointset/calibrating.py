@@ -23,7 +23,7 @@ from jointset.calibration.shared_level import (
     sharing,
 )
 from jointset.contracts import Array, Score
-from jointset.errors import require
+from jointset.errors import require, some
 from jointset.outliers import warn_absurd, warn_codes
 from jointset.own_bands import own_quantiles, studentised
 from jointset.panel import Panel
@@ -70,6 +70,7 @@ def measured_rows(
     """
     filter_, warmup, score = predictor.filter, predictor.warmup, predictor.score
     if isinstance(filter_, OwnSetting):  # its sets begin with these rows
+        require_read(panel, warmup, message_start(filter_))
         return (*filter_.calibrate((panel.values - predictor.shift) / predictor.scale, warmup), None)
     parts = []
     for law, rows, after in laws_of(predictor, panel, filter_.start()):
@@ -81,6 +82,16 @@ def measured_rows(
     missing = np.isnan(scores).any(axis=tuple(range(1, scores.ndim)))
     own = [part for _, part, _ in parts if part is not None]
     return measured[~missing], parts[-1][2], np.concatenate(own)[warmup - 1 :][~missing] if own else None
+
+
+def require_read(panel: Panel, warmup: int, who: str) -> None:
+    """Refuse calibration rows in which a sensor has fewer than two readings: nothing is left to learn from."""
+    few = np.flatnonzero((~np.isnan(panel.values[warmup - 1 :])).sum(axis=0) < 2)
+    names = some([panel.sensors[i] for i in few])
+    require(
+        not len(few) or len(panel) <= warmup,
+        f"{who}fewer than two readings of {names} in the calibration rows: leave them out with --drop, or give more",
+    )
 
 
 def _reused(predictor: JointPredictor, panel: Panel) -> Reuse | None:

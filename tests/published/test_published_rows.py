@@ -44,11 +44,19 @@ def calibrated(panel):
 
 
 @every_row
-def test_rows_with_gaps_do_not_move_the_sets(calibrated, panel, name):
-    values = panel.values[1200:1206].copy()
-    values[4, 1] = np.nan
-    run = calibrated(name).run(panel[1200:1206].with_values(values))
-    np.testing.assert_allclose(run.upper[5] - run.mean[5], run.upper[4] - run.mean[4], rtol=1e-9)
+def test_a_dead_sensor_stops_no_set_and_silence_does(calibrated, panel, name):
+    """With one sensor dead the sets go on as if it were there; a row without any reading leaves them alone."""
+    test = panel[1200:1240]
+    values = test.values.copy()
+    values[:, 1] = np.nan
+    values[20] = np.nan
+    widths = {}
+    for what, rows in (("dead", test.with_values(values)), ("alive", test)):
+        run = calibrated(name).run(rows)
+        widths[what] = (run.upper - run.lower)[:, 0]
+    np.testing.assert_allclose(widths["dead"][21], widths["dead"][20], rtol=1e-9)
+    moved = {what: len(np.unique(width.round(9))) for what, width in widths.items()}
+    assert moved["dead"] >= 0.5 * moved["alive"]
 
 
 @every_row

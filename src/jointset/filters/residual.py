@@ -15,6 +15,7 @@ from jointset.abilities import ShapeOfTheHour
 from jointset.contracts import Array, Forecast, MeanModel, Pieces, Pilot, Shape
 from jointset.errors import InputError, require
 from jointset.panel import Panel
+from jointset.residuals.incomplete import complete_residuals
 from jointset.residuals.shapes import Constant
 from jointset.storage import storable
 
@@ -72,26 +73,28 @@ class ResidualFilter:
         """Backbone on the panel, shape on the residuals of the pilot block (by default the panel itself).
 
         The pilot's predictions start afresh, and its first `skip` rows are left out (by default as many as the
-        backbone looks back at). Rows with gaps say nothing about the shape and are left out too.
+        backbone looks back at). Gaps in the residuals are filled (`jointset.residuals.incomplete`).
         """
         backbone = self.backbone if self.frozen else self.backbone.fit(panel)
         fitted = replace(self, backbone=backbone, offset=np.zeros(panel.n_sensors))
         block = panel if pilot is None else pilot
         means = fitted._means(block.values, fitted._fresh())
         residuals = block.values - means
-        kept = ~np.isnan(residuals).any(axis=1)
+        kept = ~np.isnan(residuals).all(axis=1)
         early = backbone.lags if skip is None else skip
         kept[:early] = False
-        residuals, means = residuals[kept], means[kept]
+        means = means[kept]
+        rows = f"{self.name}: the {'training' if pilot is None else 'pilot'} rows after the first {early}"
+        residuals = complete_residuals(residuals[kept], rows, panel.sensors)
         require(
             len(residuals) > 1,
-            f"{self.name}: the covariance needs rows without gaps, and of the {len(block)} rows given for it "
-            f"{len(residuals)} are left after the first {early}: give it more rows, or fill the gaps",
+            f"{self.name}: the covariance needs rows with readings, and of the {len(block)} rows given for it "
+            f"{len(residuals)} are left after the first {early}: give it more rows",
         )
         offset = residuals.mean(axis=0) if self.centred else np.zeros(panel.n_sensors)
         times = None if block.timestamps is None else block.timestamps[kept]
-        rows = Pilot(residuals - offset, means + offset, times, panel.adjacency, block.cadence, self.name)
-        return replace(fitted, offset=offset, shape=self.shape.fit(rows))
+        given = Pilot(residuals - offset, means + offset, times, panel.adjacency, block.cadence, self.name)
+        return replace(fitted, offset=offset, shape=self.shape.fit(given))
 
     def start(self) -> ResidualState:
         """Nothing seen: a history at the training mean, the shape as the pilot block left it."""

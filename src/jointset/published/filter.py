@@ -17,7 +17,8 @@ an adaptive one follows the misses. Without a wrap all residuals start the rule,
 against them for what `trust` compares with.
 
 Gaps: the backbone fills them with the last reading; calibration residuals are made complete
-(`jointset.published.gaps`) to start the sets, and scored as they were read; only complete rows move the sets.
+(`jointset.residuals.incomplete`) to start the sets, and scored as they were read. So are those of later rows that have
+a reading, to move the sets: a row without any leaves them where they are.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from jointset.filters.residual import gpvar
 from jointset.panel import Panel
 from jointset.partial import GapScale
 from jointset.predictor import JointPredictor
-from jointset.published.gaps import complete_residuals
 from jointset.published.sets import ScaledSet
+from jointset.residuals.incomplete import complete_around, complete_residuals, covariance_with_gaps
 from jointset.storage import storable
 
 SHARE = 0.5  # of the calibration residuals that start the rule, where a wrap is calibrated on the others
@@ -129,7 +130,8 @@ class PublishedState(NamedTuple):
     """Last readings (lags, N), gaps filled, and how many were seen; the rule's state; parameters of the next set.
 
     least: half-widths (N,) that sets have at the least, and correlations: squared ones of the residuals (N, N); both
-    where a wrap scales the sets.
+    where a wrap scales the sets. covariance: of the calibration residuals (N, N), by which rows with gaps are made
+    complete, and filled: how many were; models of older versions have none, and such rows move nothing.
     """
 
     history: Array
@@ -138,6 +140,8 @@ class PublishedState(NamedTuple):
     ahead: tuple[Array, ...]
     least: Array | None = None
     correlations: Array | None = None
+    covariance: Array | None = None
+    filled: int = 0
 
 
 @storable
@@ -176,12 +180,13 @@ class PublishedFilter:
         means, state = self._means(values, PublishedState(self.backbone.start(), 0, None, ()))
         read = (values - means)[warmup - 1 :]
         read = read[~np.isnan(read).all(axis=1)]
-        residuals = complete_residuals(read, self.name)
+        residuals = complete_residuals(read, f"{self.name}: the calibration rows")
         require(
             len(residuals) >= self.needed,
             f"{self.name}: {len(residuals)} calibration rows with readings (of {len(values)}, warm-up {warmup}) are "
             f"too few, at least {self.needed} are needed: calibrate on more rows",
         )
+        state = state._replace(covariance=covariance_with_gaps(residuals))
         if not self.wrapped:
             parameters, own = self.rule.radii(self.rule.start(residuals), residuals[:0])
             state = state._replace(own=own, ahead=tuple(np.array(part[-1:]) for part in parameters))
@@ -214,11 +219,23 @@ class PublishedFilter:
         """Sets of all rows (T, N) and the state after the last one."""
         means, after = self._means(values, state)
         residuals = values - means if self.unit is None else self.unit * (values - means)
-        complete: Array = np.asarray(~np.isnan(residuals).any(axis=1))
-        parameters, own = self.rule.radii(state.own, residuals[complete])
-        seen = np.cumsum(complete) - complete  # complete rows before each row
-        after = after._replace(own=own, ahead=tuple(np.array(part[-1:]) for part in parameters))
+        residuals, filled = self._filled(residuals, state)
+        moves: Array = np.asarray(~np.isnan(residuals).any(axis=1))
+        parameters, own = self.rule.radii(state.own, residuals[moves])
+        seen = np.cumsum(moves) - moves  # rows before each row that moved the sets
+        after = after._replace(own=own, ahead=tuple(np.array(part[-1:]) for part in parameters), filled=filled)
         return OwnSets(means, self._sets(after, tuple(part[seen] for part in parameters), means)), after
+
+    def _filled(self, residuals: Array, state: PublishedState) -> tuple[Array, int]:
+        """Residuals (T, N), those of rows with gaps and a reading made complete, and how many such rows there were."""
+        gaps = np.flatnonzero(np.isnan(residuals).any(axis=1) & ~np.isnan(residuals).all(axis=1))
+        if state.covariance is None or not len(gaps):
+            return residuals, state.filled
+        numbers = range(state.filled, state.filled + len(gaps))
+        drawn = np.stack([np.random.default_rng(number).standard_normal(residuals.shape[1]) for number in numbers])
+        residuals = residuals.copy()
+        residuals[gaps] = complete_around(residuals[gaps], drawn, state.covariance)
+        return residuals, state.filled + len(gaps)
 
     def restart(self, state: PublishedState) -> PublishedState:
         """The state with an empty history: predictions start afresh, the sets go on."""

@@ -131,7 +131,7 @@ class Local:
     def fit(self, pilot: Pilot) -> Local:
         """Keep the pilot's means and residuals."""
         E = pilot.residuals
-        require(len(E) >= self.k, f"{pilot.name} needs at least k = {self.k} rows without gaps, found {len(E)}")
+        require(len(E) >= self.k, f"{pilot.name} needs at least k = {self.k} rows, found {len(E)}")
         floor = 1e-6 * float(np.mean(E**2))  # a neighbourhood in which a sensor does not move at all
         return replace(self, means=pilot.means[-self.rows :].copy(), residuals=E[-self.rows :].copy(), floor=floor)
 

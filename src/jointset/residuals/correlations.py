@@ -15,6 +15,7 @@ from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.laws import DenseLaw, LowRankLaw
 from jointset.pooling import log_scores, some_rows
+from jointset.residuals.incomplete import covariance_with_gaps, expected_moment, expected_rows, fill_expected
 from jointset.residuals.shrinkage import gram, to_diagonal
 from jointset.storage import storable
 
@@ -30,6 +31,7 @@ SMALLEST = 0.05  # variance of a sensor by itself, of 1
 RANK = 10
 LARGEST = 20.0  # a square counts as no more
 ROWS = 2_000  # that give the factors
+ROUNDS = 5  # in which gaps are filled by factors, and factors found from them
 
 
 @storable
@@ -38,8 +40,8 @@ class MovingCorrelations:
     """S_{t+1} = w S_t + (1 - w) q_t z_t z_t', emitted as (1 - s) S + s diag S; w from the half-life, s the shrinkage.
 
     q_t = (5 + N) / (5 + z_t' M^-1 z_t), M being S at the end of the training rows. Half-life and shrinkage are chosen
-    by log density on the last fifth of the rows unless given; 0 is a half-life without end. A row with a gap moves
-    nothing.
+    by log density on the last fifth of the rows unless given; 0 is a half-life without end. Of a row with gaps z_t z_t'
+    is what is to be expected of it given what was read; a row without any reading moves nothing.
     """
 
     half_life: float | None = None
@@ -78,10 +80,13 @@ class MovingCorrelations:
     def course(self, z: Array, S: Array, whitener: Array) -> Iterator[tuple[Array, Array]]:
         """S before and after every row of z (T, N)."""
         weight = 1.0 - 2.0 ** (-1.0 / self.half_life) if self.half_life else 0.0
-        shares = weight * _row_weights(z, whitener)  # NaN where a sensor was not read
-        for row, share in zip(z, shares.tolist(), strict=True):
+        shares, gaps = weight * _row_weights(z, whitener), [bool(np.isnan(row).any()) for row in z]
+        for row, share, gap in zip(z, shares.tolist(), gaps, strict=True):
             before = S
-            if share > 0:
+            if gap and share > 0:
+                filled, unknown = expected_moment(to_diagonal(S, STEADY), row)
+                S = (1.0 - weight) * S + share * np.outer(filled, filled) + weight * unknown
+            elif share > 0:
                 S = (1.0 - weight) * S + share * np.outer(row, row)
             yield before, S
 
@@ -118,14 +123,30 @@ class FactorCorrelations:
     rest: Array | None = None  # (N,)
 
     def fit(self, z: Array) -> FactorCorrelations:
-        """Leading directions of standardised residuals (T, N); a gap counts as 0."""
-        rows = np.clip(np.nan_to_num(z[some_rows(len(z), ROWS)]), -WIDEST, WIDEST)
-        rank = min(RANK, z.shape[1] - 1, len(rows))
+        """Leading directions of standardised residuals (T, N); of gaps what the factors let expect, found in turns."""
+        rows = np.clip(z[some_rows(len(z), ROWS)], -WIDEST, WIDEST)
+        missing = np.isnan(rows)
+        made = self._directions(np.nan_to_num(rows), np.zeros(1))
+        for _ in range(ROUNDS if missing.any() else 0):
+            made = made._directions(made._filled(rows), (missing * made.rest).mean(axis=0))
+        return made
+
+    def _directions(self, rows: Array, unknown: Array) -> FactorCorrelations:
+        """Factors and rest from complete rows (T, N), and the mean variance (N,) of what was filled into them."""
+        rank = min(RANK, rows.shape[1] - 1, len(rows))
         top, axes = _leading(rows, rank)
-        noise = max(float(np.sum(rows**2) / len(rows) - top.sum()), 0.0) / max(z.shape[1] - rank, 1)
+        noise = max(float(np.sum(rows**2) / len(rows) + unknown.sum() - top.sum()), 0.0) / max(rows.shape[1] - rank, 1)
         factor = axes * np.sqrt(np.maximum(top - noise, 0.0))
-        rest = np.maximum(1.0 - (factor**2).sum(axis=1), SMALLEST)
-        return replace(self, factor=factor, rest=rest)
+        return replace(self, factor=factor, rest=np.maximum(1.0 - (factor**2).sum(axis=1), SMALLEST))
+
+    def _filled(self, rows: Array) -> Array:
+        """Rows (T, N) whose gaps have what is to be expected of them given the others."""
+        L = np.asarray(self.factor)
+        weights = ~np.isnan(rows) / np.asarray(self.rest)
+        pairs = (L[:, :, None] * L[:, None, :]).reshape(len(L), -1)
+        C = (weights @ pairs).reshape(-1, L.shape[1], L.shape[1]) + np.eye(L.shape[1])
+        common = np.linalg.solve(C, ((weights * np.nan_to_num(rows)) @ L)[..., None])[..., 0]
+        return np.where(np.isnan(rows), common @ L.T, rows)
 
     def start(self) -> Array:
         """Variance of every sensor."""
@@ -160,8 +181,16 @@ def _leading(rows: Array, rank: int) -> tuple[Array, Array]:
 
 
 def _row_weights(z: Array, whitener: Array) -> Array:
-    """(5 + N) / (5 + |W z|^2) (T,), W the inverse of a square root of a covariance; NaN in rows with a gap."""
-    return (FREEDOM + z.shape[1]) / (FREEDOM + ((z @ whitener.T) ** 2).sum(axis=1))
+    """(5 + k) / (5 + the squared distance of the k that were read) (T,), under a covariance with this whitener.
+
+    NaN in rows without any reading.
+    """
+    missing = np.isnan(z)
+    if not missing.any():
+        return (FREEDOM + z.shape[1]) / (FREEDOM + ((z @ whitener.T) ** 2).sum(axis=1))
+    distance = ((fill_expected(z, whitener.T @ whitener) @ whitener.T) ** 2).sum(axis=1)
+    read = (~missing).sum(axis=1)
+    return np.where(read > 0, (FREEDOM + read) / (FREEDOM + distance), np.nan)
 
 
 def _whitener(S: Array) -> Array:
@@ -169,16 +198,17 @@ def _whitener(S: Array) -> Array:
 
 
 def _second_moment(z: Array) -> Array:
-    """Second moment (N, N) of the rows of z, each by its weight; of the pairs that were read where rows have gaps."""
-    seen = ~np.isnan(z)
-    filled = np.where(seen, z, 0.0)
-    first = _moment_of_pairs(np.clip(filled, -WIDEST, WIDEST), seen)
-    return _moment_of_pairs(filled * np.sqrt(_row_weights(filled, _whitener(first)))[:, None], seen)
+    """Second moment (N, N) of the rows of z, each by its weight; where they have gaps, as expected of them."""
+    z = z[~np.isnan(z).all(axis=1)]
+    if not np.isnan(z).any():
+        first = _lifted(gram(np.clip(z, -WIDEST, WIDEST)) / max(len(z), 1))
+        return _lifted(gram(z * np.sqrt(_row_weights(z, _whitener(first)))[:, None]) / max(len(z), 1))
+    whitener = _whitener(covariance_with_gaps(np.clip(z, -WIDEST, WIDEST)))
+    filled, unknown = expected_rows(z, whitener.T @ whitener)
+    return _lifted((gram(filled * np.sqrt(_row_weights(z, whitener))[:, None]) + unknown) / len(z))
 
 
-def _moment_of_pairs(rows: Array, seen: Array) -> Array:
-    """Second moment of rows (T, N) that are 0 where nothing was read, positive definite."""
-    S = gram(rows) / (max(len(rows), 1) if seen.all() else np.maximum(gram(seen.astype(float)), 1.0))
-    lowest = 0.0 if seen.all() else float(np.linalg.eigvalsh(S)[0])
-    S[np.diag_indices_from(S)] += max(0.0, -1.1 * lowest) + 1e-6 * max(float(S.diagonal().mean()), 1e-6)
+def _lifted(S: Array) -> Array:
+    """A second moment, positive definite."""
+    S[np.diag_indices_from(S)] += 1e-6 * max(float(S.diagonal().mean()), 1e-6)
     return S

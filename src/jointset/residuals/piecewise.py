@@ -77,9 +77,11 @@ class PiecewiseLaw:
         if gaps:
             e[missing] = 0.0
         out = np.empty(len(e))
+        partial: Array = np.asarray(missing.any(axis=1))
         for piece in self.pieces:
-            out[piece.where] = piece.covariance.distance(e[piece.where])
-        for t in np.flatnonzero(missing.any(axis=1)).tolist():  # the marginal law on what is there
+            if not gaps or not partial[piece.where].all():
+                out[piece.where] = piece.covariance.distance(e[piece.where])
+        for t in np.flatnonzero(partial).tolist():  # the marginal law on what is there
             out[t] = np.nan if missing[t].all() else self._at(t).observed(missing[t]).distance(e[t])
         return out
 

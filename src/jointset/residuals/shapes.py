@@ -12,6 +12,7 @@ from jointset.contracts import Array, Pilot
 from jointset.covariance import Covariance
 from jointset.errors import require
 from jointset.laws import DenseLaw
+from jointset.residuals.incomplete import expected_moment
 from jointset.residuals.piecewise import Piece, PiecewiseLaw
 from jointset.residuals.shrinkage import gram, positive_definite, second_moment, to_diagonal
 from jointset.storage import storable, storable_not_finite
@@ -33,7 +34,7 @@ class Constant:
         rows, n = pilot.residuals.shape
         require(
             rows > n or self.shrink > 0,
-            f"{pilot.name}: a covariance of {n} sensors needs more than {n} rows without gaps, found {rows}",
+            f"{pilot.name}: a covariance of {n} sensors needs more than {n} rows, found {rows}",
         )
         S = to_diagonal(second_moment(pilot.residuals), self.shrink)
         return replace(self, covariance=positive_definite(S, pilot.name))
@@ -61,7 +62,7 @@ class Constant:
 class UpdatedState(NamedTuple):
     """The covariance (N, N) at the last exact factorisation, and the residuals (j, N) since then.
 
-    A residual of NaN was a row with a gap, which changes nothing.
+    A residual of NaN was a row without any reading, which changes nothing.
     """
 
     base: Array
@@ -75,7 +76,8 @@ class EWMA:
 
     The recursion starts before the pilot block and runs through it. `jitter` is added to the diagonal at every exact
     factorisation, one in `refresh` steps, and fades with w between them; all else is exact, by rank-one updates
-    (`jointset.residuals.updates`). A row with a gap leaves the covariance as it is.
+    (`jointset.residuals.updates`). Of a row with gaps r_t r_t' is what is to be expected of it given what was read, and
+    a factorisation follows; a row without any reading leaves the covariance as it is.
     """
 
     half_life: float = 288.0
@@ -108,13 +110,17 @@ class EWMA:
     def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
         """Laws of all rows, a piece for every exact factorisation; these come at fixed counts of rows."""
         pieces, base, pending, t = [], state.base, state.pending, 0
+        ends = np.append(np.flatnonzero(partly_read(residuals)) + 1, len(residuals))  # a row with gaps ends its piece
         while t < len(residuals):
-            stop = min(len(residuals), t + self.refresh - len(pending))
+            stop = min(int(ends[np.searchsorted(ends, t, side="right")]), t + self.refresh - len(pending))
             rows = np.concatenate([pending, residuals[t:stop]]) if len(pending) else residuals[t:stop]
-            covariance = self.covariances(base, rows, len(pending))
+            single = len(rows) == 1 and np.isnan(rows).any()  # nothing to update
+            covariance = Covariance(self._jittered(base)) if single else self.covariances(base, rows, len(pending))
             pieces.append(Piece(np.arange(t, stop), covariance))
             pending, t = rows, stop
-            if len(pending) == self.refresh:
+            if partly_read(pending[-1:])[0]:
+                base, pending = self._expected(self.advance(base, pending[:-1]), pending[-1]), pending[:0]
+            elif len(pending) == self.refresh:
                 base, pending = self.advance(base, pending), pending[:0]
         law = PiecewiseLaw(centers, tuple(pieces), np.ones(centers.shape[1]))
         return law, UpdatedState(base, pending.copy())
@@ -127,17 +133,23 @@ class EWMA:
         counts = seen[1:] - complete  # complete rows before each row
         weight = np.sqrt((1.0 - self.decay) * self.decay ** (-1.0 - counts))
         whole = rows if complete.all() else np.where(complete[:, None], rows, 0.0)
-        S = base.copy()
-        S[np.diag_indices_from(S)] += self.jitter
         active = np.arange(first, len(rows))
         scale = self.decay ** seen[:-1][first:]
-        return UpdatedCovariance(S, whole * weight[:, None], active, scale, weight[first:])
+        return UpdatedCovariance(self._jittered(base), whole * weight[:, None], active, scale, weight[first:])
 
     def advance(self, base: Array, rows: Array) -> Array:
         """The covariance after these rows, exactly."""
         kept = rows[~np.isnan(rows).any(axis=1)]
         weights = (1.0 - self.decay) * self.decay ** np.arange(len(kept) - 1, -1, -1.0)
         return self.decay ** len(kept) * base + gram(np.sqrt(weights)[:, None] * kept)
+
+    def _jittered(self, S: Array) -> Array:
+        return S + np.diag(np.full(len(S), self.jitter))
+
+    def _expected(self, S: Array, row: Array) -> Array:
+        """The covariance S after a row (N,) with gaps."""
+        filled, unknown = expected_moment(self._jittered(S), row)
+        return self.decay * S + (1.0 - self.decay) * (filled[:, None] * filled + unknown)
 
 
 @storable
@@ -159,7 +171,8 @@ class Rolling:
     """S_t = (1 - s) C_t + s diag C_t with C_t the second moment of the last `window` residuals, s = `shrink`.
 
     Exact, with a factorisation a step (`jointset.residuals.sliding`); sums over the window are made anew every
-    `refresh` rows. A row with a gap leaves the window as it is.
+    `refresh` rows. A gap takes what is to be expected given the sensors that were read, plus what the row that leaves
+    the window differs there from what its own let expect; a row without any reading leaves the window as it is.
     """
 
     window: int = 288
@@ -195,22 +208,31 @@ class Rolling:
             kept = state.pending[~np.isnan(state.pending).any(axis=1)]
             state = start_rolling(np.concatenate([state.base, kept])[-self.window :])
         how, pieces, start, first = Shrinkage(self.window, self.shrink, self.jitter), [], 0, state
-        complete: Array = np.asarray(~np.isnan(residuals).any(axis=1))
+        moves: Array = np.asarray(~np.isnan(residuals).all(axis=1))
+        gaps = partly_read(residuals)
         entering: list[Array] = []
         leaving: list[Array] = []
         active: list[int] = []
         for t, row in enumerate(residuals):
             active.append(len(entering))
-            if complete[t]:
-                entering.append(row)
-                leaving.append(state.window[0])
-                state = slide_window(state, row, self.refresh)
-            if t + 1 == len(residuals) or (complete[t] and state.age == 0):
+            if moves[t]:
+                leaves = state.window[0]
+                enters = leaves + expected_moment(how.whole(state.squares), row - leaves)[0] if gaps[t] else row
+                entering.append(enters)
+                leaving.append(leaves)
+                state = slide_window(state, enters, self.refresh)
+            if t + 1 == len(residuals) or (moves[t] and state.age == 0):
                 entered, left = (np.reshape(rows, (-1, residuals.shape[1])) for rows in (entering, leaving))
                 covariance = SlidingCovariance(how, first.squares, entered, left, np.array(active))
                 pieces.append(Piece(np.arange(start, t + 1), covariance))
                 start, first, entering, leaving, active = t + 1, state, [], [], []
         return PiecewiseLaw(centers, tuple(pieces), np.ones(centers.shape[1])), state
+
+
+def partly_read(rows: Array) -> Array:
+    """Which rows (T,) have gaps, and readings."""
+    missing = np.isnan(rows)
+    return np.asarray(missing.any(axis=1) & ~missing.all(axis=1))
 
 
 def complete_before(rows: Array) -> tuple[Array, Array]:

@@ -1,7 +1,7 @@
 """Covariance of a sliding window, shrunk to its own diagonal: S_t = (1 - s) C_t + s diag C_t + jitter I, exactly.
 
-The second moment C_t of the last `length` complete residuals moves by one update and one downdate a step, and is made
-anew from the window every `refresh` complete rows, and where a variance has fallen so far below its peak since then
+The second moment C_t of the last `length` residuals moves by one update and one downdate a step, and is made
+anew from the window every `refresh` rows, and where a variance has fallen so far below its peak since then
 that the difference would have lost digits (an outlier has left). Each S_t is factorised: O(N^3) a step.
 """
 
@@ -36,6 +36,11 @@ class Shrinkage(NamedTuple):
         S = (1.0 - self.shrink) / self.length * squares
         S[np.diag_indices_from(S)] = self.variance(squares.diagonal())
         return S
+
+    def whole(self, squares: Array) -> Array:
+        """S (N, N), both triangles."""
+        lower = np.tril(self.matrix(squares))
+        return lower + np.tril(lower, -1).T
 
     def variance(self, squares: Array) -> Array:
         """Diagonal of S from that of E'E (..., N)."""
@@ -109,5 +114,4 @@ class SlidingCovariance:
         squares = self.squares.copy(order="F")
         for k in range(int(self.active[t])):
             squares = move(squares, self.entering[k], self.leaving[k])
-        lower = np.tril(self.how.matrix(squares))
-        return Covariance(lower + np.tril(lower, -1).T)
+        return Covariance(self.how.whole(squares))
