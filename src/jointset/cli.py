@@ -19,6 +19,7 @@ from jointset.commands.predict import predict_command
 from jointset.commands.report import report_command
 from jointset.commands.serve import serve_command
 from jointset.commands.simulate import demo_command, generate_command
+from jointset.commands.store import store_app
 from jointset.commands.stream import stream_command
 from jointset.commands.tables import tables_command
 from jointset.errors import InputError
@@ -42,6 +43,7 @@ class Commands(TyperGroup):
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(data_app, name="data")
+app.add_typer(store_app, name="store")
 app.command("doctor")(doctor_command)
 app.command("methods")(methods_command)
 app.command("audit")(audit_command)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Query, Request, WebSocket
+from fastapi import FastAPI, Path, Query, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
@@ -23,16 +24,19 @@ from jointset.errors import InputError, suggest
 from jointset.live import answers, history
 from jointset.live.documents import OBSERVATIONS, docs_page
 from jointset.live.feed import Feed, serve_socket
-from jointset.live.formats import kind_of, seconds_of
+from jointset.live.formats import INFLUX, kind_of, seconds_of
 from jointset.live.metrics import metrics_text
 from jointset.live.network import Busy, Network
 from jointset.live.operator_page import add_page
 from jointset.live.requests import body_of
 from jointset.live.security import Guard, Guarded
-from jointset.live.store import StoreError
+from jointset.live.store import StoreError, one_line
 
 Limit = Annotated[int, Query(ge=1, le=history.MOST)]
 Number = Annotated[int, Query(ge=0, le=2**62)]
+AlarmId = Annotated[str, Path(max_length=80)]
+Rows = Annotated[int | None, Query(ge=1, le=10_000)]
+Minutes = Annotated[int, Query(ge=1, le=525_600)]
 Precision = Annotated[str, Query(max_length=2, description="unit of time stamps of line protocol: ns, us, ms, s")]
 MOMENT = Query(max_length=40, description="ISO 8601 or epoch seconds")
 
@@ -57,7 +61,7 @@ def make_app(networks: Mapping[str, Network], guard: Guard | None = None) -> Gua
         lifespan=running,
     )
     app.state.networks, app.state.guard = dict(networks), guard
-    for kind in (HTTPException, RequestValidationError, InputError, StoreError, Busy, Exception):
+    for kind in (HTTPException, RequestValidationError, InputError, StoreError, sqlite3.Error, Busy, Exception):
         app.add_exception_handler(kind, _told)
     _add_routes(app)
     _add_page(app)
@@ -80,8 +84,9 @@ async def _told(request: Request, error: Exception) -> Response:
     elif isinstance(error, RequestValidationError):
         first = error.errors()[0]
         status, text = 422, f"{'.'.join(map(str, first['loc'][1:]))}: {first['msg']}"
-    elif isinstance(error, StoreError):
-        status, text = error.status, str(error)
+    elif isinstance(error, (StoreError, sqlite3.Error)):
+        found = error if isinstance(error, StoreError) else one_line(error)
+        status, text = found.status, str(found)
     elif isinstance(error, Busy):
         status, text = 503, str(error)
     elif isinstance(error, InputError):
@@ -106,6 +111,15 @@ def _add_routes(app: FastAPI) -> None:
         kind = kind_of(request.headers.get("content-type", ""), body)
         found, many = await asyncio.wrap_future(network.post(body, kind, precision))
         return _json(found if many else found[0])
+
+    @app.post("/{name}/api/v2/write", include_in_schema=False)
+    @app.post("/{name}/write", include_in_schema=False)
+    async def write(name: str, request: Request, precision: Precision = "ns") -> Response:
+        """Line protocol as InfluxDB takes it: 204 once it is on the disk."""
+        network = _network(request, name)
+        body = await body_of(request, request.app.state.guard.most_bytes)
+        await asyncio.wrap_future(network.post(body, INFLUX, precision))
+        return Response(status_code=204)
 
     @app.get("/{name}/region", tags=["sets"])
     async def region(name: str, request: Request, factors: bool = False) -> Response:
@@ -136,6 +150,28 @@ def _add_routes(app: FastAPI) -> None:
     async def alarms(name: str, request: Request, after: Number = 0, limit: Limit = 100) -> Response:
         """Open alarms, and what became of alarms after a change's number, oldest first."""
         return _json(await run_in_threadpool(answers.alarms, _network(request, name), after, limit))
+
+    @app.post("/{name}/alarms/{alarm}/acknowledge", tags=["alarms"])
+    async def acknowledge(name: str, alarm: AlarmId, request: Request) -> Response:
+        """Say that an alarm has been seen; a change that was acknowledged is learned as the usual."""
+        return await _acted(request, name, {"action": "acknowledge", "id": alarm})
+
+    @app.post("/{name}/alarms/{alarm}/silence", tags=["alarms"])
+    async def silence(name: str, alarm: AlarmId, request: Request, minutes: Minutes = 60) -> Response:
+        """Send nothing of an alarm for so many minutes of the rows' own time."""
+        return await _acted(request, name, {"action": "silence", "id": alarm, "minutes": minutes})
+
+    @app.post("/{name}/alarms/{alarm}/clear", tags=["alarms"])
+    async def clear(name: str, alarm: AlarmId, request: Request) -> Response:
+        """End an alarm by hand; what raised it begins anew."""
+        return await _acted(request, name, {"action": "clear", "id": alarm})
+
+    @app.post("/{name}/recalibrate", tags=["alarms"])
+    async def recalibrate(
+        name: str, request: Request, rows: Annotated[int | None, Query(ge=1, le=10_000)] = None
+    ) -> Response:
+        """Calibrate the model again: on the rows since an acknowledged change, or on the last `rows`."""
+        return await _acted(request, name, {"action": "recalibrate", "rows": rows})
 
     @app.get("/{name}/trust", tags=["sets"])
     async def trust(name: str, request: Request) -> Response:
@@ -176,6 +212,11 @@ def _add_routes(app: FastAPI) -> None:
             await socket.close(1008, f"there is no network {name[:60]!r}")
             return
         await serve_socket(socket, socket.app.state.feeds[name])
+
+
+async def _acted(request: Request, name: str, action: dict[str, Any]) -> Response:
+    """Do what an operator asks for, and answer once it is on the disk."""
+    return _json(await asyncio.wrap_future(_network(request, name).act(action)))
 
 
 def _history(network: Network, asked: history.Asked, format: str) -> Response:

@@ -18,14 +18,13 @@ from jointset.errors import InputError
 from jointset.fleet import Fleet
 from jointset.limits import UNLIMITED, Limits
 from jointset.live.alarms import Alarms
-from jointset.live.answers import Answer, answer_of
-from jointset.live.formats import Batch, Reader, Whole
-from jointset.live.happenings import Change, plain
-from jointset.live.joining import Held, Rule, Single, hold, row_of
+from jointset.live.answers import Answer
+from jointset.live.formats import Reader
+from jointset.live.joining import Held, Rule
 from jointset.live.snapshots import to_bytes
-from jointset.live.standing import Standing, acted, parts_of, taken
-from jointset.live.store import ACTION, LATE, ROW, Entry, Store, StoreError
-from jointset.times import iso
+from jointset.live.standing import Standing, parts_of
+from jointset.live.store import LATE, ROW, Entry, Store, StoreError
+from jointset.live.work import Act, Post, Work
 
 WAITING = 1_000  # requests that may wait; more are told to come back
 TOGETHER = 500  # rows that share a commit, about
@@ -47,22 +46,6 @@ AS_USUAL = Settings()
 
 class Busy(Exception):
     """Too many requests wait already."""
-
-
-class Post(NamedTuple):
-    """A body of readings."""
-
-    body: bytes
-    kind: str
-    precision: str
-    done: Future[tuple[list[Answer], bool]]
-
-
-class Act(NamedTuple):
-    """Something an operator does: what goes into the log."""
-
-    action: Answer
-    done: Future[Answer]
 
 
 class Network:
@@ -173,7 +156,8 @@ class Network:
                     entries += work.entries
                     changes += work.changes
                     results.append((job.done, result, False))
-                due = standing.number // self.settings.every > self._snapshot // self.settings.every
+                calibrated = any(isinstance(job, Act) and job.action["action"] == "recalibrate" for job in jobs)
+                due = calibrated or standing.number // self.settings.every > self._snapshot // self.settings.every
                 if due:
                     self.store.put_snapshot(standing.number, to_bytes(parts_of(standing)), self.settings.keep)
         except (StoreError, InputError) as error:
@@ -198,122 +182,6 @@ class Network:
         if entries:
             for listener in self.listeners:
                 listener(entries, changes)
-
-
-class Work:
-    """What one request does, from a standing to the next; nothing is written before `flush`."""
-
-    def __init__(self, network: Network, standing: Standing, held: Held) -> None:
-        self.network, self.standing, self.held = network, standing, held
-        self.entries: list[Entry] = []
-        self.changes: list[tuple[int, Answer]] = []  # of alarms, each with its number of the log
-        self._holding: list[tuple[int, int, int, float]] = []
-        self._released: list[int] = []
-
-    def do(self, job: Post | Act) -> Any:
-        """The result of a request."""
-        if isinstance(job, Act):
-            return self._act(job.action)
-        batch = self.network.reader.read(job.body, job.kind, job.precision)
-        return self._batch(batch), batch.many
-
-    def _batch(self, batch: Batch) -> list[Answer]:
-        answers = [self._whole(i, row) for i, row in enumerate(batch.rows, 1)]
-        for single in batch.singles:
-            answers += self._single(single)
-        return answers
-
-    def _whole(self, place: int, row: Whole) -> Answer:
-        known = self._known(row.seconds)
-        if known is not None:
-            self.network.counts["repeated"] += 1
-            same = known.values is not None and known.values.tobytes() == row.values.tobytes()
-            differs = {} if same else {"differs": True}
-            return {**answer_of(known, self.network.sensors), "repeated": True, **differs}
-        for step in sorted(step for step in self.held if step < row.seconds):
-            self._close(step)
-        try:
-            return self._row(row)
-        except (ValueError, ArithmeticError) as error:
-            raise InputError(f"row {place} ({row.time}): {' '.join(str(error).split())}") from None
-
-    def _row(self, row: Whole) -> Answer:
-        """Count one row, or keep it as late."""
-        network = self.network
-        self.standing, entry, changes = taken(self.standing, network.engine, row, network.settings.limits)
-        self._wrote(entry, changes)
-        return answer_of(entry, network.sensors)
-
-    def _act(self, action: Answer) -> Answer:
-        """What an operator does about an alarm; its time is that of the last row."""
-        now = self.standing.clock.latest
-        action = {**action, "time": int(time.time()) if now is None else now}
-        if "minutes" in action:
-            action["until"] = action["time"] + 60 * action.pop("minutes")
-        self.standing, changes = acted(self.standing, self.network.engine, action)
-        self._wrote(Entry(self.standing.number, ACTION, None, None, None, action), changes)
-        return {"row": self.standing.number, "changes": [plain(one) for one in changes]}
-
-    def _wrote(self, entry: Entry, changes: list[Change]) -> None:
-        self.entries.append(entry)
-        self.changes += [(entry.number, plain(one)) for one in changes]
-
-    def _known(self, seconds: int) -> Entry | None:
-        """The row of this time that has counted, in this request or before."""
-        for entry in self.entries:
-            if entry.seconds == seconds and entry.kind == ROW:
-                return entry
-        return self.network.store.at(seconds)
-
-    def _single(self, single: Single) -> list[Answer]:
-        """Hold one reading; the answers of the rows that it makes whole."""
-        rule = self.network.rule
-        step = rule.step(single.seconds)
-        answers = [self._close(one) for one in rule.over(self.held, single.seconds)]
-        if step not in self.held and (self._known(step) is not None or self._is_past(step)):
-            values = row_of({single.place: (single.seconds, single.value)}, len(self.network.sensors))
-            known = self._known(step)
-            if known is not None and known.values is not None and known.values[single.place] == single.value:
-                self.network.counts["repeated"] += 1
-                return answers
-            late = self._row(Whole(values, step, iso(step))) if known is None else self._late(values, step)
-            return [*answers, late]
-        self.held = hold(self.held, step, single)
-        self._holding.append((step, single.place, *self.held[step][single.place]))
-        if len(self.held[step]) == len(self.network.sensors):
-            answers.append(self._close(step))
-        return answers
-
-    def _is_past(self, step: int) -> bool:
-        latest = self.standing.clock.latest
-        return latest is not None and step <= latest
-
-    def _late(self, values: Any, step: int) -> Answer:
-        number = self.standing.number + 1
-        self.standing = self.standing._replace(number=number)
-        self.entries.append(Entry(number, LATE, step, iso(step), values, {"single": True}))
-        return answer_of(self.entries[-1], self.network.sensors)
-
-    def _close(self, step: int) -> Answer:
-        """Make a row of what is held of a step."""
-        readings = self.held[step]
-        self.held = {one: rest for one, rest in self.held.items() if one != step}
-        self._released.append(step)
-        return self._row(Whole(row_of(readings, len(self.network.sensors)), step, iso(step)))
-
-    def close_all(self) -> None:
-        """Make rows of all that is held."""
-        for step in sorted(self.held):
-            self._close(step)
-
-    def flush(self) -> None:
-        """Write it, inside the transaction of the store that is open."""
-        store = self.network.store
-        store.append(self.entries)
-        store.add_changes(self.changes)
-        store.hold(reading for reading in self._holding if reading[0] in self.held)
-        for step in self._released:
-            store.release(step)
 
 
 def _held(store: Store) -> Held:

@@ -13,9 +13,10 @@ from typing import Any
 from jointset.errors import InputError, require
 from jointset.live.alarms import Alarms
 from jointset.live.network import AS_USUAL, Network, Settings
+from jointset.live.relearning import recalibrated
 from jointset.live.snapshots import from_bytes
 from jointset.live.standing import Standing, engine_for, of_parts, replayed, start
-from jointset.live.store import FILE, Store, StoreError
+from jointset.live.store import FILE, Store, StoreError, readable
 from jointset.methods import load_predictor
 from jointset.predictor import JointPredictor
 from jointset.writing import new_folder
@@ -45,11 +46,12 @@ def open_network(
 ) -> Network:
     """The network of a model, kept under its name in a folder; a store that is there is gone on from."""
     place = new_folder(folder / checked_name(name))
-    lock = _locked(place)
+    lock = locked(place)
     try:
-        store, predictor = _store(place, model, name)
-        engine = engine_for(predictor, settings.cadence)
-        standing = _standing(store, predictor, engine, notice)
+        with readable(place / FILE):
+            store, predictor = _store(place, model, name)
+            engine = engine_for(predictor, settings.cadence)
+            standing = standing_of(store, predictor, engine, notice)
     except StoreError as error:
         raise InputError(str(error)) from None
     return Network(name, store, standing, engine, settings, lock)
@@ -82,7 +84,7 @@ def fingerprint(model: Path) -> str:
     return hashlib.sha256(told.encode()).hexdigest()
 
 
-def _standing(store: Store, model: JointPredictor, engine: Alarms, notice: Callable[[str], None]) -> Standing:
+def standing_of(store: Store, model: JointPredictor, engine: Alarms, notice: Callable[[str], None]) -> Standing:
     """Where the network stands: the last snapshot, moved on through the log after it."""
     found = store.snapshot()
     standing = start(model, engine) if found is None else of_parts(from_bytes(found[1]), model)
@@ -91,7 +93,11 @@ def _standing(store: Store, model: JointPredictor, engine: Alarms, notice: Calla
         require(
             entry.number == standing.number + 1, f"{store.path}: number {standing.number + 1} of the log is missing"
         )
-        standing, same = replayed(standing, engine, entry)
+        if entry.answer.get("action") == "recalibrate":
+            first, last = entry.answer["first"], entry.answer["last"]
+            standing, same = recalibrated(standing, engine, list(store.entries(first - 1, last + 1)))[0], True
+        else:
+            standing, same = replayed(standing, engine, entry)
         differ += not same
     if differ:
         notice(
@@ -100,7 +106,7 @@ def _standing(store: Store, model: JointPredictor, engine: Alarms, notice: Calla
     return standing
 
 
-def _locked(place: Path) -> Any:
+def locked(place: Path) -> Any:
     """A lock on the folder that lasts as long as what is given back; refused where another process has it."""
     if fcntl is None:
         return None

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.atomic import sync_folder, writing_to
 from jointset.contracts import Array
-from jointset.errors import InputError, require
+from jointset.errors import require
 
 VERSION = 1  # of the tables; raised when older code could not read them
 APPLICATION = 0x6A736574  # "jset"
@@ -76,10 +77,12 @@ class Store:
 
     @classmethod
     def create(cls, path: Path, about: dict[str, Any]) -> Store:
-        """A new store; `about` is what it says of itself."""
-        require(not path.exists(), f"{path} is there already")
+        """A new store, whole or not there; `about` is what it says of itself."""
+        unfinished = path.with_name(f".{path.name}.new")
+        for left in path.parent.glob(f"{unfinished.name}*"):  # by a start that was killed
+            left.unlink()
         with readable(path):
-            connection = sqlite3.connect(path, isolation_level=None)
+            connection = sqlite3.connect(unfinished, isolation_level=None)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
             tables = "".join(f"PRAGMA {name}={value};" for name, value in _STAMP.items()) + TABLES
@@ -87,6 +90,9 @@ class Store:
             rows = [(key, json.dumps(value)) for key, value in about.items()]
             connection.executemany("INSERT INTO about VALUES (?, ?)", rows)
             connection.close()
+        with writing_to(path):
+            unfinished.replace(path)
+            sync_folder(path.parent)
         return cls(path)
 
     def _open(self) -> sqlite3.Connection:
@@ -305,14 +311,19 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        words = " ".join(str(error).split())
-        if code in (sqlite3.SQLITE_FULL,):
-            raise StoreError(f"{path}: {FULL_WORDS}", 507) from None
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            raise InputError(f"the store {path} is damaged ({words}): put a backup in its place") from None
-        if code == sqlite3.SQLITE_READONLY:
-            raise StoreError(f"{path} cannot be written: give its folder to the user that runs the service") from None
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise StoreError(f"{path} is in use by another program: stop it, or wait for it") from None
-        raise StoreError(f"{path} cannot be used ({words}): look at the disk") from None
+        raise one_line(error, path) from None
+
+
+def one_line(error: sqlite3.Error, path: Path | str = "the store") -> StoreError:
+    """What an error of SQLite means, and what to do."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    words = " ".join(str(error).split())
+    if code == sqlite3.SQLITE_FULL:
+        return StoreError(f"{path}: {FULL_WORDS}", 507)
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreError(f"{path} is damaged ({words}): put a backup in its place")
+    if code == sqlite3.SQLITE_READONLY:
+        return StoreError(f"{path} cannot be written: give its folder to the user that runs the service")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreError(f"{path} is in use by another program: stop it, or wait for it")
+    return StoreError(f"{path} cannot be used ({words}): look at the disk")

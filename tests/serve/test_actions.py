@@ -1,0 +1,98 @@
+"""What operators do: acknowledge, silence, calibrate again; and what it is after a restart."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi")
+
+from conftest import client_of
+from jointset.live.network import AS_USUAL
+from jointset.live.opening import open_network
+
+FIRST = 1_700_000_000
+
+
+def shifted(network, count, seed=0, by=0.0, first=FIRST):
+    """Rows as the model expects them, moved by so many standard deviations."""
+    rng, predictor = np.random.default_rng(seed), network.standing.predictor
+    values = predictor.shift + predictor.scale * (0.7 * rng.standard_normal((count, len(predictor.sensors))) + by)
+    return [
+        {"time": first + 300 * i, "values": dict(zip(predictor.sensors, row, strict=True))}
+        for i, row in enumerate(values.tolist())
+    ]
+
+
+@pytest.fixture
+def alarmed(model, tmp_path):
+    """A service that has raised the alarm of a lasting change."""
+    network = open_network("city", model, tmp_path / "store", AS_USUAL._replace(every=20))
+    with client_of({"city": network}) as client:
+        assert client.post("/city/observations", json=shifted(network, 20)).status_code == 200
+        client.post("/city/observations", json=shifted(network, 100, 1, 4.0, FIRST + 300 * 20))
+        opened = client.get("/city/alarms").json()["alarms"]
+        assert "sustained" in {one["kind"] for one in opened}
+        yield client, network, next(one["id"] for one in opened if one["kind"] == "sustained")
+    network.close()
+
+
+def test_what_was_done_about_an_alarm_survives_a_restart(alarmed, model, tmp_path):
+    client, network, alarm = alarmed
+    assert client.post(f"/city/alarms/{alarm}/acknowledge").json()["changes"][0]["event"] == "acknowledged"
+    assert client.post(f"/city/alarms/{alarm}/silence?minutes=30").json()["changes"][0]["event"] == "silenced"
+    before = client.get("/city/alarms").json()
+    network.close()
+    again = open_network("city", model, tmp_path / "store")
+    with client_of({"city": again}) as other:
+        assert other.get("/city/alarms").json() == before
+    again.close()
+    one = next(one for one in before["alarms"] if one["id"] == alarm)
+    assert one["acknowledged"] and one["silenced_until"] == FIRST + 300 * 119 + 1800
+
+
+def test_actions_on_what_is_not_there_are_refused_and_change_nothing(alarmed):
+    client, network, _ = alarmed
+    before = network.standing
+    for path in ("alarms/none/acknowledge", "alarms/none/silence", "alarms/none/clear", "recalibrate"):
+        answer = client.post(f"/city/{path}")
+        assert answer.status_code == 422 and answer.json()["error"]
+    assert network.standing is before
+
+
+def test_a_change_that_was_acknowledged_can_be_calibrated_on(alarmed, model, tmp_path):
+    client, network, alarm = alarmed
+    client.post(f"/city/alarms/{alarm}/acknowledge")
+    found = client.post("/city/recalibrate").json()
+    assert found["scores"] >= 20
+    assert {one["event"] for one in found["changes"]} == {"cleared"}
+    assert "sustained" not in {one["kind"] for one in client.get("/city/alarms").json()["alarms"]}
+    later = shifted(network, 60, 2, 4.0, FIRST + 300 * 120)
+    assert np.mean([one["inside"] for one in client.post("/city/observations", json=later).json()]) > 0.6
+    region = client.get("/city/region").json()
+    network.close()
+    network.store.__init__(network.store.path)
+    with network.store.writing():
+        network.store.connection.execute("DELETE FROM snapshots")  # so that the whole log is gone through again
+    network.store.close()
+    told = []
+    again = open_network("city", model, tmp_path / "store", notice=told.append)
+    with client_of({"city": again}) as other:
+        assert other.get("/city/region").json() == region
+    again.close()
+    assert told == []
+
+
+def test_recalibrate_says_why_it_cannot(served, rows):
+    served.client.post("/city/observations", json=rows[:30])
+    answer = served.client.post("/city/recalibrate?rows=30")
+    assert answer.status_code == 422 and "30 rows" in answer.json()["error"]
+
+
+def test_changes_are_in_the_log_once(alarmed):
+    client, _, _ = alarmed
+    changes = client.get("/city/alarms?limit=1000").json()["changes"]
+    keys = [json.dumps(one, sort_keys=True) for one in changes]
+    assert keys and len(set(keys)) == len(keys)
+    raised = [one["id"] for one in changes if one["event"] == "raised"]
+    assert len(set(raised)) == len(raised)
