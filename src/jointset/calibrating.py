@@ -24,6 +24,7 @@ from jointset.calibration.shared_level import (
 )
 from jointset.contracts import Array, Score
 from jointset.errors import require, some
+from jointset.jumps import usual_jumps
 from jointset.outliers import warn_absurd, warn_codes
 from jointset.own_bands import own_quantiles, studentised
 from jointset.panel import Panel
@@ -55,8 +56,9 @@ def calibrate(predictor: JointPredictor, panel: Panel, progress: Progress | None
     predictor.moved_to(after, rule.start(predictor.calibration_scores), panel)
     predictor.start_watch()
     if predictor.usual is not None:
-        quantiles = None if own is None else own_quantiles(own, predictor.alpha)
-        predictor.usual = predictor.usual._replace(own=quantiles)
+        quantiles = None if own is None else own_quantiles(own[~np.isnan(own).all(axis=1)], predictor.alpha)
+        jumps = None if own is None else usual_jumps(own, predictor.graph, panel.cadence)
+        predictor.usual = predictor.usual._replace(own=quantiles, jumps=jumps)
     predictor.reuse = _reused(predictor, panel)
 
 
@@ -65,7 +67,7 @@ def measured_rows(
 ) -> tuple[Array, Any, Array | None]:
     """What scores are made from, without gaps the scores, and the state after the last row; the filter starts afresh.
 
-    Of the rows with a reading after the warm-up. The third is the studentised residuals of the same rows, sensor by
+    Of the rows with a reading after the warm-up. The third is the studentised residuals of all rows after it, sensor by
     sensor; None where the law has no variances.
     """
     filter_, warmup, score = predictor.filter, predictor.warmup, predictor.score
@@ -81,7 +83,7 @@ def measured_rows(
     scores = score.place(measured) if gaps else measured
     missing = np.isnan(scores).any(axis=tuple(range(1, scores.ndim)))
     own = [part for _, part, _ in parts if part is not None]
-    return measured[~missing], parts[-1][2], np.concatenate(own)[warmup - 1 :][~missing] if own else None
+    return measured[~missing], parts[-1][2], np.concatenate(own)[warmup - 1 :] if own else None
 
 
 def require_read(panel: Panel, warmup: int, who: str) -> None:

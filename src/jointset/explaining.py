@@ -9,7 +9,7 @@ from jointset.attribution import Neighbourhood, attribution, neighbourhoods
 from jointset.calibration.shared_level import AnyRule
 from jointset.contracts import Array, Reading, Score
 from jointset.graph_edges import Edges
-from jointset.own_bands import own_ends
+from jointset.own_bands import own_ends, studentised
 from jointset.sensor_health import Usual
 
 
@@ -54,6 +54,10 @@ class Explains:
         """
         law, y = self._ahead()[0], self._reading(y)
         return law.given_others(y) if isinstance(law, TellsOneFromOthers) else None
+
+    def errors(self, y: Reading) -> Array | None:
+        """Errors of a reading (N,) in sd of the next law, NaN where missing; None where that has no variances."""
+        return studentised(self._ahead()[0], self._reading(y))
 
     def own_bounds(self) -> tuple[Array, Array] | None:
         """Ends of the band of each sensor by itself (N,), at the same level; None where the method has none."""

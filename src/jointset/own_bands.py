@@ -18,16 +18,17 @@ POWERS = {"Mahalanobis": 0.5, "RootMahalanobis": 1.0, "MaxStudentised": 1.0}  # 
 
 
 def studentised(law: Forecast, y: Array) -> Array | None:
-    """|residual| / sd of every sensor (..., N), NaN where missing; None where a law has no variances."""
-    return np.abs(y - law.mean) / np.sqrt(law.variance) if isinstance(law, Spread) else None
+    """Residual / sd of every sensor (..., N), NaN where missing; None where a law has no variances."""
+    return (y - law.mean) / np.sqrt(law.variance) if isinstance(law, Spread) else None
 
 
 def own_quantiles(ratios: Array, alpha: float) -> Array:
     """c_i (N,) from the ratios (m, N) of calibration rows, NaN = missing; infinite where a sensor has too few.
 
-    >>> own_quantiles(np.array([[1.0], [2.0], [3.0], [np.nan], [4.0]]), 0.4)
+    >>> own_quantiles(np.array([[1.0], [-2.0], [3.0], [np.nan], [4.0]]), 0.4)
     array([3.])
     """
+    ratios = np.abs(ratios)
     m, k = len(ratios), rank(len(ratios), alpha)
     if k <= m and not np.isnan(ratios).any():
         return np.partition(ratios, k - 1, axis=0)[k - 1]

@@ -54,6 +54,7 @@ MODULES = {
     "graph_edges": "Edges",
     "horizons.direct": "DirectLaw",
     "horizons.horizon": "Announced Horizon",
+    "jumps": "UsualJumps",
     "partial": "GapScale",
     "published.copula": "CopulaRule CopulaState",
     "published.filter": "OwnScore PublishedFilter PublishedState",

@@ -14,6 +14,7 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import some
+from jointset.jumps import UsualJumps
 from jointset.panel import Panel
 from jointset.row_clock import Event
 from jointset.storage import storable
@@ -32,6 +33,7 @@ class Usual(NamedTuple):
     longest_gap: Array  # rows in a row without a reading
     cadence: int | None = None  # seconds between rows, the most common
     own: Array | None = None  # half-width of the band of the sensor alone, in sd of the law; set by calibration
+    jumps: UsualJumps | None = None  # how far neighbourhoods jump; set by calibration
 
 
 class Health(NamedTuple):

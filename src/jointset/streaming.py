@@ -170,6 +170,7 @@ class Step(NamedTuple):
     contributions: Array  # (N,) to the score
     shares: Array  # (N,) of the score, as `JointPredictor.attribution` has them
     given: tuple[Array, Array] | None  # mean and sd (N,) of each reading given all others, where there is a law
+    errors: Array | None  # (N,) in sd of the law, NaN where missing, where the law has variances
     outcome: Outcome
     after: JointPredictor
 
@@ -201,7 +202,7 @@ def take_step(predictor: JointPredictor, y: Array, top: int = 3, limits: Limits 
     region, after = predictor.predict(), predictor.copy()
     with np.errstate(all="ignore"):
         contributions = predictor.contributions(y)
-        shares, given = predictor.attribution(y), predictor.given_others(y)
+        shares, given, errors = predictor.attribution(y), predictor.given_others(y), predictor.errors(y)
         named = _named(predictor, y, contributions, shares, given, top, limits)
         outcome = after.update(y)
         scored = not math.isnan(outcome.score) or not outcome.observed
@@ -220,7 +221,7 @@ def take_step(predictor: JointPredictor, y: Array, top: int = 3, limits: Limits 
         **({"neighbourhood": json_ready(around[0]._asdict())} if around else {}),
     }
     tops = [{**entry, "lower": _or_null(lower[i]), "upper": _or_null(upper[i])} for i, entry in named.items()]
-    return Step(facts, (lower, upper), tops, contributions, shares, given, outcome, after)
+    return Step(facts, (lower, upper), tops, contributions, shares, given, errors, outcome, after)
 
 
 def _named(

@@ -2,7 +2,8 @@
 
 A single miss is no alarm: misses come at the rate alpha by design. These are:
 
-- `sustained`: scores say that the network has left its usual course and stays away (`jointset.live.evidence`);
+- `sustained`: the network has left its usual course and stays away, by its scores (`jointset.live.evidence`), or
+  a neighbourhood has jumped and stays there (`jointset.live.displaced`);
 - `sensor`: one sensor is to blame for most of several misses;
 - `silent`, `stuck`: sensors without a reading, or with one value, for longer than they ever are; a whole network
   without readings is one alarm;
@@ -32,6 +33,9 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import InputError, require, require_known, some
+from jointset.graph_edges import edges_of
+from jointset.jumps import Neighbourhoods, UsualJumps
+from jointset.live.displaced import Displaced, Jumps, Local, local_of, local_tree
 from jointset.live.evidence import (
     DAY,
     NONE,
@@ -79,20 +83,33 @@ class State(NamedTuple):
     red: int = 0  # rows in a row with a red light
     alarms: int = 0  # so far
     fresh: tuple[float, ...] | None = None  # scores since a change was acknowledged
+    local: Local | None = None  # neighbourhoods, where the model knows how far they usually jump
     open: tuple[Alarm, ...] = ()
 
 
 class Alarms:
-    """An engine for one network: `neighbours` is its adjacency (N, N) or None, `cadence` the seconds between rows."""
+    """An engine for one network.
+
+    `neighbours` is its adjacency (N, N) or None, `cadence` the seconds between rows, `jumps` what calibration says of
+    its neighbourhoods (`predictor.usual.jumps`).
+    """
 
     def __init__(
-        self, config: Config, sensors: Sequence[str], neighbours: Array | None = None, cadence: float | None = None
+        self,
+        config: Config,
+        sensors: Sequence[str],
+        neighbours: Array | None = None,
+        cadence: float | None = None,
+        jumps: UsualJumps | None = None,
     ) -> None:
         require(config.days_between > 0, f"days between false alarms must be positive, got {config.days_between}")
         self.config, self.sensors, self.n = config, tuple(sensors), len(sensors)
         self.place = {name: i for i, name in enumerate(self.sensors)}
         self.near = _closed(np.zeros((self.n, self.n)) if neighbours is None else np.asarray(neighbours))
         self.rows_a_day = DAY / (cadence or USUAL_CADENCE)
+        around = Neighbourhoods(edges_of(neighbours), self.n)
+        fits = jumps is not None and len(jumps.sets) == len(around)
+        self.jumps = Jumps(around, jumps, self.rows_a_day, config.days_between) if jumps is not None and fits else None
 
     def start(self, calibration_scores: Array) -> State:
         """The state before the first row, from calibration scores (m,) in the order of time, or (m, K) of K radii."""
@@ -102,12 +119,14 @@ class Alarms:
         require(len(scores) > 0, "alarms need calibration scores: calibrate the model")
         reference = reference_of(scores)
         limit = limit_of(evidence_course(scores, reference), self.rows_a_day, self.config.days_between)
-        return State(reference, limit, np.zeros(self.n), np.zeros(self.n))
+        local = None if self.jumps is None else self.jumps.start()
+        return State(reference, limit, np.zeros(self.n), np.zeros(self.n), local=local)
 
     def step(self, state: State, happening: Happening) -> tuple[State, list[Change]]:
         """The state after one more row, and what changed."""
         state = self._follow(state, happening)
         causes = [
+            *self._jumped(state),
             *self._sustained(state),
             *self._faults(state),
             *self._silent(state, happening),
@@ -156,8 +175,15 @@ class Alarms:
             faults=np.clip(state.faults + np.where(missed, 1.0, -LEAK), 0.0, 2.0 * BLAMED),
             empty=0,
             red=red,
+            local=self._moved(state.local, now.errors),
         )
         return self._relearn(state, now.score)
+
+    def _moved(self, local: Local | None, errors: Array | None) -> Local | None:
+        """Neighbourhoods after a row."""
+        if self.jumps is None or local is None or errors is None:
+            return local
+        return self.jumps.step(local, errors)
 
     def _relearn(self, state: State, score: float) -> State:
         """After an acknowledged change the scores that follow become the usual ones, once there are enough."""
@@ -168,9 +194,23 @@ class Alarms:
             return state._replace(fresh=fresh)
         return state._replace(fresh=None, reference=np.sort(np.array(fresh)), log_r=NONE, heat=COOL)
 
+    def _jumped(self, state: State) -> list[Alarm]:
+        """A cause for each neighbourhood that jumped and is still off."""
+        if self.jumps is None or state.local is None:
+            return []
+        return [self._jump(self.jumps, one) for one in state.local.off if not one.back]
+
+    def _jump(self, jumps: Jumps, one: Displaced) -> Alarm:
+        who = [self.sensors[i] for i in one.sensors]
+        around = who if one.wide else [self.sensors[i] for i in jumps.members(one.which)]
+        where = "all over the network" if one.wide else f"around {around[0]!r}"
+        words = f"readings {where} {'rose' if one.way > 0 else 'dropped'} together and stayed: {some(who)}"
+        found = cause("sustained", who[:NAMED], around, words, CRITICAL if one.wide else WARNING)
+        return found._replace(local=not one.wide)
+
     def _sustained(self, state: State) -> list[Alarm]:
         """The cause that a lasting change gives: evidence raises it, and it goes on while scores are hot."""
-        running = any(one.kind == "sustained" for one in state.open)
+        running = any(one.kind == "sustained" and not one.local for one in state.open)
         if state.heat <= COOL if running else state.log_r < state.limit:
             return []
         who, around = self._blamed(state.blame)
@@ -224,7 +264,8 @@ class Alarms:
         """The state after an alarm was cleared by hand: what raised it begins anew."""
         state = state._replace(open=tuple(one for one in state.open if one is not alarm))
         if alarm.kind == "sustained":
-            return state._replace(log_r=NONE, heat=0.0, blame=np.zeros(self.n), fresh=None)
+            local = None if state.local is None else state.local._replace(off=())
+            return state._replace(log_r=NONE, heat=0.0, blame=np.zeros(self.n), fresh=None, local=local)
         if alarm.kind == "sensor":
             mine = np.arange(self.n) == self.place[alarm.who[0]]
             return state._replace(faults=np.where(mine, 0.0, state.faults))
@@ -234,7 +275,8 @@ class Alarms:
 def state_to_json(state: State) -> str:
     """The state as JSON text; numbers come back to the last bit."""
     fields = {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in state._asdict().items()}
-    return json.dumps({**fields, "open": [list(one) for one in state.open]}, allow_nan=False)
+    local = None if state.local is None else local_tree(state.local)
+    return json.dumps({**fields, "local": local, "open": [list(one) for one in state.open]}, allow_nan=False)
 
 
 def state_from_json(text: str) -> State:
@@ -243,7 +285,8 @@ def state_from_json(text: str) -> State:
     arrays = {key: np.array(fields[key], dtype=float) for key in ("reference", "blame", "faults")}
     opened = tuple(Alarm._make(map(_value, one)) for one in fields["open"])
     fresh = None if fields["fresh"] is None else tuple(fields["fresh"])
-    return State(**{**fields, **arrays, "open": opened, "fresh": fresh})
+    local = None if fields.get("local") is None else local_of(fields["local"])
+    return State(**{**fields, **arrays, "open": opened, "fresh": fresh, "local": local})
 
 
 def _value(read: Any) -> Any:

@@ -84,6 +84,14 @@ def limit_of(course: Array, rows_a_day: float, days: float = MONTH) -> float:
     if size < 2:
         return nominal
     maxima = course[len(course) % size :].reshape(-1, size).max(axis=1)
-    scale = max(float(maxima.std(ddof=1)) * math.sqrt(6.0) / math.pi, 1.0)  # 1: that of independent p-values
-    place = float(maxima.mean()) - EULER * scale
-    return max(nominal, place + scale * math.log(SAFETY * days * rows_a_day / size))
+    return max(nominal, gumbel_level(maxima, days * rows_a_day / size, least=1.0))
+
+
+def gumbel_level(maxima: Array, blocks: float, least: float = 0.0) -> float:
+    """The level that the largest value of a block passes once in SAFETY times so many blocks, from maxima (B,).
+
+    A Gumbel law through their mean and standard deviation; `least` is the smallest scale, 1 for log R of independent
+    p-values.
+    """
+    scale = max(float(maxima.std(ddof=1)) * math.sqrt(6.0) / math.pi, least)
+    return float(maxima.mean()) + scale * (math.log(SAFETY * blocks) - EULER)

@@ -6,12 +6,12 @@ import math
 from typing import Any, NamedTuple
 
 from jointset.contracts import Array
-from jointset.predictor import JointPredictor
-from jointset.runs import Outcome
+from jointset.streaming import Step
 from jointset.trust import Trust
 
 KINDS = ("sustained", "sensor", "silent", "stuck", "coverage")
 EVENTS = ("raised", "updated", "cleared", "acknowledged", "silenced", "relearned")
+Names = tuple[str, ...]
 GREEN, AMBER, RED = "green", "amber", "red"
 
 
@@ -30,7 +30,7 @@ class Happening(NamedTuple):
     silent: tuple[str, ...]
     stuck: tuple[str, ...]
     trust: str  # GREEN, AMBER or RED
-    pulls: Array | None = None  # (N,) see `pulls_of`; without them no neighbourhood is watched by itself
+    errors: Array | None = None  # (N,) in sd of the law, NaN where missing; without them nobody looks for jumps
 
 
 class Alarm(NamedTuple):
@@ -48,6 +48,7 @@ class Alarm(NamedTuple):
     silenced_until: float | None = None
     calm: int = 0  # rows in a row without the cause
     rows: int = 0  # rows since it was raised
+    local: bool = False  # one neighbourhood's own, found by a jump
 
 
 class Change(NamedTuple):
@@ -86,32 +87,11 @@ def light(drifted: bool, lost: bool) -> str:
     return RED if lost else AMBER if drifted else GREEN
 
 
-def pulls_of(predictor: JointPredictor, y: Array) -> Array | None:
-    """How far each reading (N,) is off what all others make of it, in sd, signed; NaN where missing.
-
-    With P the precision of the next law and e the error under it, (P e)_i / sqrt(P_ii): what the rest of the network
-    does as well is taken out. None where there is no law.
-    """
-    given = predictor.given_others(y)
-    if given is None:
-        return None
-    mean, sd = given
-    return (y - mean) / sd
-
-
-def happening(
-    predictor: JointPredictor,
-    y: Array,
-    time: float,
-    outcome: Outcome,
-    light: str = GREEN,
-    silent: tuple[str, ...] = (),
-    stuck: tuple[str, ...] = (),
-) -> Happening:
-    """What a row (N,) was to the predictor that had announced its set; call it with the one before the update."""
-    inside = outcome.inside if outcome.observed else None
-    shares, pulls = predictor.contributions(y), pulls_of(predictor, y)
-    return Happening(time, outcome.score, outcome.radius, inside, math.nan, shares, silent, stuck, light, pulls)
+def happening(step: Step, time: float, trust: str, silent: Names = (), stuck: Names = ()) -> Happening:
+    """What a row came to, as alarms see it."""
+    score, radius, inside, observed = step.outcome
+    facts = (time, score, radius, inside if observed else None, math.nan, step.shares)
+    return Happening(*facts, silent, stuck, trust, step.errors)
 
 
 def plain(one: Alarm | Change) -> dict[str, Any]:

@@ -56,8 +56,10 @@ def belongs(one: Alarm, alarm: Alarm, known: bool = False) -> bool:
         if one.kind != alarm.kind or one.severity != alarm.severity:
             return False
         return alarm.severity == CRITICAL or one.who[0] in alarm.who or (alarm.rows < GATHER and not known)
-    if alarm.kind == "sustained":  # the change itself, or a sensor within it
-        return one.kind == "sustained" or (one.kind == "sensor" and one.who[0] in alarm.neighbourhood)
+    if alarm.kind == "sustained":  # the change itself, or a neighbourhood or sensor within it
+        near = not {*one.neighbourhood}.isdisjoint(alarm.neighbourhood)
+        soon = one.local and not alarm.local and alarm.rows < GATHER
+        return one.kind in ("sustained", "sensor") and (near or soon or not (one.local or one.kind == "sensor"))
     if alarm.kind == "sensor":  # or a change that is this one sensor's
         return one.who[:1] == alarm.who[:1] and one.kind in ("sensor", "sustained")
     return one.kind == alarm.kind

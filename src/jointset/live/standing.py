@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from jointset.limits import UNLIMITED, Limits
 from jointset.live.alarms import Alarms, Config, State, state_from_json, state_to_json
 from jointset.live.arrivals import Clock, judge
 from jointset.live.formats import Whole
-from jointset.live.happenings import GREEN, Change, Happening, light
+from jointset.live.happenings import GREEN, Change, Happening, happening, light
 from jointset.live.store import ACTION, LATE, ROW, Entry
 from jointset.predictor import JointPredictor
 from jointset.sensor_health import Health, Usual, observe, start_health, unknown_usual
@@ -58,7 +57,9 @@ def engine_for(predictor: JointPredictor, cadence: int | None, config: Config | 
     """The alarms of a model."""
     usual = predictor.usual.cadence if predictor.usual else None
     names, graph = predictor.sensors, predictor.graph
-    return Alarms(config or Config(), names, None if graph is None else graph.adjacency(len(names)), cadence or usual)
+    adjacency = None if graph is None else graph.adjacency(len(names))
+    jumps = predictor.usual.jumps if predictor.usual else None
+    return Alarms(config or Config(), names, adjacency, cadence or usual, jumps)
 
 
 def start(predictor: JointPredictor, engine: Alarms) -> Standing:
@@ -102,12 +103,8 @@ def replayed(standing: Standing, engine: Alarms, entry: Entry) -> tuple[Standing
 
 def _happening(step: Step, row: Whole, health: Health, usual: Usual) -> Happening:
     """What the alarms see of a row."""
-    score, radius, _, _ = step.outcome
     ill = ailing(health, usual, step.after.sensors)
-    pulls = None if step.given is None else (row.values - step.given[0]) / step.given[1]
-    who = tuple(ill["silent"]), tuple(ill["stuck"])
-    facts = (row.seconds, score, radius, step.facts["inside"], math.nan, step.contributions)
-    return Happening(*facts, *who, _light(step.after), pulls)
+    return happening(step, row.seconds, _light(step.after), tuple(ill["silent"]), tuple(ill["stuck"]))
 
 
 def _light(predictor: JointPredictor) -> str:

@@ -1,0 +1,111 @@
+"""Neighbourhoods that jumped, while they stay where they jumped to (`jointset.jumps` says what a jump is).
+
+A filter takes the new level for the usual one within rows. How far a neighbourhood is off is therefore the sum of its
+errors since, which forgets at the rate LEAK: a jump back takes it to nothing at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jointset.contracts import Array
+from jointset.jumps import LAG, JumpState, Neighbourhoods, UsualJumps, follow, start_jumps
+from jointset.live.evidence import gumbel_level
+
+LEAK = 1 / 24  # share of what it is off that a neighbourhood forgets in a row
+BACK = 1 / 3  # of the jump: less than that is no longer off
+WIDE = 0.5  # share of the sensors beyond which a jump is the whole network's
+FAR = 20.0  # errors beyond it name no neighbourhood by themselves
+PART = 0.25  # of the most moved: sensors below it are not named
+WAYS = (1.0, -1.0)  # rises, drops
+
+
+class Displaced(NamedTuple):
+    """A neighbourhood that is off: its row among all, the way it went, how far, and its sensors, most off first."""
+
+    which: int
+    way: float
+    jump: float
+    off: float
+    sensors: tuple[int, ...]
+    wide: bool
+    back: int = 0  # rows since it is no longer off
+
+
+class Local(NamedTuple):
+    """What is remembered of neighbourhoods: their sums, the errors (N,) of the row before, and which are off."""
+
+    sums: JumpState
+    last: Array
+    off: tuple[Displaced, ...] = ()
+
+
+class Jumps:
+    """Watches the neighbourhoods of a graph; `days` lie between false jumps of either way, in the mean."""
+
+    def __init__(self, around: Neighbourhoods, usual: UsualJumps, rows_a_day: float, days: float) -> None:
+        self.around, self.usual = around, usual
+        blocks = days * rows_a_day / usual.rows
+        self.limits = np.array([gumbel_level(largest, blocks) for largest in usual.largest])
+
+    def start(self) -> Local:
+        """Before the first row."""
+        return Local(start_jumps(self.usual), np.zeros(self.around.members.shape[1]))
+
+    def step(self, local: Local, errors: Array) -> Local:
+        """After the errors (N,) of one more row."""
+        sums, found = follow(self.around, self.usual, local.sums, errors)
+        off = tuple(one for one in (_carried(one, sums.past[-1]) for one in local.off) if one.back < LAG)
+        now = np.where(np.isnan(errors), 0.0, errors)
+        for way, jumps, limit in zip(WAYS, found, self.limits, strict=True):
+            hits = np.flatnonzero(jumps >= limit)
+            if hits.size:
+                off = (*off, *self._new(hits, jumps, way, sums.past, np.clip(local.last + now, -FAR, FAR), off))
+        return Local(sums, now, off)
+
+    def _new(
+        self, hits: Array, jumps: Array, way: float, past: Array, moved: Array, off: tuple[Displaced, ...]
+    ) -> list[Displaced]:
+        """Those hit that share no sensor with one off already; those that share some are one, the most moved."""
+        found: list[Displaced] = []
+        left = hits[np.argsort(-jumps[hits], kind="stable")].tolist()
+        known = {i for one in off for i in one.sensors}
+        while left:
+            near, group, left = [left[0]], {*self.members(left[0])}, left[1:]
+            while joined := [k for k in left if not group.isdisjoint(self.members(k))]:
+                near, left = near + joined, [k for k in left if k not in joined]
+                group.update(i for k in joined for i in self.members(k))
+            if group.isdisjoint(known):
+                best = near[int((self.around.members[near] @ (way * moved) * self.around.weight[near]).argmax())]
+                order = sorted(group, key=lambda i: (-way * moved[i], i))
+                places = tuple(i for i in order if way * moved[i] >= PART * way * moved[order[0]])
+                jump = float(way * (past[-2][best] + past[-1][best]))
+                found.append(Displaced(best, way, jump, jump, places, len(places) > WIDE * len(moved)))
+        return found
+
+    def members(self, which: int) -> list[int]:
+        """Places of the sensors of a neighbourhood, its centre first."""
+        centre = self.around.centres[which]
+        return [centre, *(i for i in np.flatnonzero(self.around.members[which]).tolist() if i != centre)]
+
+
+def _carried(one: Displaced, now: Array) -> Displaced:
+    """After one more row of sums (K,); without a reading there is only forgetting."""
+    step = one.way * float(now[one.which])
+    off = (1.0 - LEAK) * one.off + (step if step == step else 0.0)
+    return one._replace(off=off, back=one.back + 1 if one.back or off < BACK * one.jump else 0)
+
+
+def local_tree(local: Local) -> Any:
+    """As JSON has it; what is missing is null."""
+    sums = [[None if x != x else x for x in array.ravel().tolist()] for array in local.sums]
+    return [sums, local.last.tolist(), [list(one) for one in local.off]]
+
+
+def local_of(tree: Any) -> Local:
+    """What `local_tree` was made from."""
+    sensors, sets, past = (np.array(one, dtype=float) for one in tree[0])
+    off = tuple(Displaced._make([*one[:4], tuple(one[4]), *one[5:]]) for one in tree[2])
+    return Local(JumpState(sensors, sets, past.reshape(LAG, -1)), np.array(tree[1], dtype=float), off)

@@ -1,0 +1,183 @@
+import math
+
+import numpy as np
+import pytest
+
+from jointset import Panel
+from jointset.graph_edges import edges_of
+from jointset.jumps import Neighbourhoods, follow, start_jumps, usual_jumps
+from jointset.live.alarms import Alarms, Config, state_from_json, state_to_json
+from jointset.live.displaced import Jumps
+from jointset.live.happenings import GREEN, Happening, happening
+from jointset.methods import predictor_for
+from jointset.streaming import take_step
+
+N = 12
+RING = sum(np.roll(np.eye(N), k, axis=1) for k in (1, 2, -1, -2))  # neighbourhoods of 5
+SENSORS = [f"s{i}" for i in range(N)]
+
+
+@pytest.fixture(scope="module")
+def errors():
+    """Errors of a month, some missing, larger by day, those near each other alike."""
+    rng = np.random.default_rng(0)
+    white = rng.standard_normal((30 * 288, N))
+    by_day = 1.0 + 0.5 * (np.arange(8640) % 288 < 96)
+    rows = (white + 0.1 * (white @ RING)) * by_day[:, None]
+    rows[rng.random(rows.shape) < 0.05] = np.nan
+    rows[3000:3040] = np.nan
+    return rows
+
+
+@pytest.fixture(scope="module")
+def usual(errors):
+    return usual_jumps(errors[:4320], edges_of(RING), 300)
+
+
+@pytest.fixture(scope="module")
+def engine(usual):
+    return Alarms(Config(), SENSORS, RING, 300, usual)
+
+
+def row(one):
+    return Happening(0.0, 0.5, 0.9, True, math.nan, np.full(N, 1 / N), (), (), GREEN, one)
+
+
+def feed(engine, state, rows, at=0):
+    told = []
+    for t, one in enumerate(rows, at):
+        state, changes = engine.step(state, row(one)._replace(time=300.0 * t))
+        told += changes
+    return state, told
+
+
+@pytest.fixture(scope="module")
+def standing(engine, errors):
+    """After half a day as usual."""
+    return feed(engine, engine.start(np.random.default_rng(1).random(2000)), errors[5000:5144])[0]
+
+
+def changed(errors, course, sensors, start=5144, length=6):
+    """Rows with a course added to some sensors."""
+    rows = errors[start : start + length].copy()
+    rows[: len(course), sensors] += np.array(course)[:, None]
+    return rows
+
+
+def test_stepping_finds_the_same_jumps_as_a_whole_block(errors, usual):
+    around, state, most = Neighbourhoods(edges_of(RING), N), start_jumps(usual), []
+    for one in errors[:4320]:
+        state, found = follow(around, usual, state, one)
+        most.append(found.max(axis=1))
+    days = np.array(most)[4320 % 288 :].reshape(-1, 288, 2).max(axis=1)
+    assert np.allclose(days.T[:, 1:], usual.largest) and usual.rows == 288
+
+
+def test_false_jumps_are_rarer_than_one_a_month(errors, usual):
+    jumps = Jumps(Neighbourhoods(edges_of(RING), N), usual, 288.0, 30.0)
+    local, found = jumps.start(), 0
+    for one in errors[4320:]:
+        after = jumps.step(local, one)
+        found += len(after.off) > len(local.off)
+        local = after
+    assert found <= 1
+
+
+@pytest.mark.parametrize("way", [1.0, -1.0])
+def test_a_neighbourhood_that_jumps_is_found_at_its_second_row_and_named_first(engine, standing, errors, way):
+    state, told = feed(engine, standing, changed(errors, [way * 6.0, way * 4.0], [3, 4, 5, 6, 7]))
+    (one,) = told
+    assert (one.kind, one.event, one.time, one.neighbourhood[0]) == ("sustained", "raised", 300.0, "s5")
+    assert {*one.who} == {"s3", "s4", "s5", "s6", "s7"} and ("rose" if way > 0 else "dropped") in one.words
+    assert feed(engine, state, errors[5150 : 5150 + 60], at=6)[1][0].event == "cleared"
+
+
+@pytest.mark.parametrize(
+    ("course", "sensors"),
+    [
+        ([-6.0, 6.0], [3, 4, 5, 6, 7]),  # back at once
+        ([-9.0, -9.0, -9.0], [5]),  # one sensor
+        ([-1.0, -1.5, -2.0, -2.5, -3.0, -3.0], [3, 4, 5, 6, 7]),  # a slow ramp
+    ],
+)
+def test_what_goes_back_is_one_sensor_or_slow_is_no_jump(engine, standing, errors, course, sensors):
+    assert feed(engine, standing, changed(errors, course, sensors, length=12))[1] == []
+
+
+def test_an_alarm_lasts_while_its_neighbourhood_is_off_and_ends_after_the_way_back(engine, standing, errors):
+    there = feed(engine, standing, changed(errors, [-6.0, -4.0], [3, 4, 5, 6, 7]))[0]
+    back, told = feed(engine, there, changed(errors, [6.0, 4.0], [3, 4, 5, 6, 7], 5160, 16), at=6)
+    assert ([one.event for one in told], back.open) == (["cleared"], ())
+    assert feed(engine, there, errors[5160:5176], at=6)[0].open != ()
+
+
+def test_a_jump_of_most_sensors_is_one_critical_alarm(engine, standing, errors):
+    (told,) = feed(engine, standing, changed(errors, [-6.0, -4.0], range(10)))[1]
+    assert told.severity == "critical" and "all over the network" in told.words and len(told.neighbourhood) >= 9
+
+
+def test_far_neighbourhoods_have_an_alarm_each(engine, standing, errors):
+    rows = changed(errors, [-7.0, -5.0], [0, 1, 2, 11, 10])
+    rows[:2, [4, 5, 6, 7, 8]] += np.array([[7.0], [5.0]])
+    told = feed(engine, standing, rows)[1]
+    assert [one.event for one in told] == ["raised", "raised"]
+    assert {*told[0].neighbourhood}.isdisjoint(told[1].neighbourhood)
+
+
+def test_a_restart_in_the_middle_of_a_jump_changes_no_bit(engine, standing, errors, usual):
+    rows = [*changed(errors, [-6.0, -4.0], [3, 4, 5, 6, 7]), *errors[5150:5200]]
+    state, told = feed(engine, standing, rows)
+    again, told_again = standing, []
+    for t, one in enumerate(rows):
+        again, changes = feed(
+            Alarms(Config(), SENSORS, RING, 300, usual), state_from_json(state_to_json(again)), [one], t
+        )
+        told_again += changes
+    assert told == told_again and len(told) == 2 and state_to_json(state) == state_to_json(again)
+
+
+def test_a_cleared_jump_needs_a_new_one(engine, standing, errors):
+    state, (told,) = feed(engine, standing, changed(errors, [-6.0, -4.0], [3, 4, 5, 6, 7]))
+    state = engine.act(state, told.id, "clear", 1800.0)[0]
+    assert feed(engine, state, errors[5150:5160], at=6)[1] == []
+
+
+def test_without_a_graph_or_with_few_rows_nobody_looks_for_jumps(errors):
+    assert usual_jumps(errors, None, 300) is None
+    assert usual_jumps(errors[:50], edges_of(RING), 300) is None
+
+
+@pytest.fixture(scope="module")
+def city():
+    """Speeds of a ring of roads, fitted on ten days of 48 rows."""
+    rng = np.random.default_rng(3)
+    values = np.empty((48 * 60, N))
+    level = np.zeros(N)
+    for t in range(len(values)):
+        level = 0.6 * level + 0.2 * (RING @ level) / 4 + rng.standard_normal(N)
+        values[t] = 60.0 + 2.0 * level
+    panel = Panel(values, SENSORS, timestamps=1800 * np.arange(len(values)), adjacency=RING)
+    return predictor_for("ewma").fit(panel[:1400]).calibrate(panel[1400:2600]), panel[2600:]
+
+
+def test_a_model_knows_its_jumps_and_keeps_them(city, tmp_path):
+    predictor = city[0]
+    predictor.save(tmp_path / "model")
+    usual, again = predictor.usual.jumps, type(predictor).load(tmp_path / "model").usual.jumps
+    assert all(np.array_equal(a, b) for a, b in zip(usual, again, strict=True))
+
+
+def test_a_drop_by_a_fifth_of_a_neighbourhood_is_found_through_a_model(city):
+    predictor, live = city
+    engine = Alarms(Config(), SENSORS, RING, 1800, predictor.usual.jumps)
+    state, told = engine.start(predictor.calibration_scores), []
+    for t, values in enumerate(live.values):
+        y = values * np.where(np.isin(np.arange(N), [3, 4, 5, 6, 7]) & (t >= 100), 0.8, 1.0)
+        step = take_step(predictor, y)
+        state, changes = engine.step(state, happening(step, 1800.0 * t, GREEN))
+        predictor, told = step.after, told + changes
+    first = told[0]
+    assert (first.kind, first.event) == ("sustained", "raised")
+    assert 1800.0 * 100 <= first.time <= 1800.0 * 105
+    assert {*first.neighbourhood} <= {"s2", "s3", "s4", "s5", "s6", "s7", "s8"}
+    assert len([one for one in told if one.kind == "sustained" and one.event == "raised"]) == 1
