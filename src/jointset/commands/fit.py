@@ -69,6 +69,7 @@ def fit_command(
     ] = None,
     alpha: readings.Alpha = 0.1,
     warmup: Annotated[int, typer.Option(help="First calibration row whose score counts.")] = 50,
+    horizon: Annotated[int, typer.Option(help="Steps ahead that sets are calibrated for, beside the next one.")] = 1,
     raw: Annotated[bool, typer.Option("--raw", help="Filter the values as they are, not standardised.")] = False,
     recipe: Annotated[str | None, typer.Option(help="Learned filters: fast, paper, or sharp (gnf-node).")] = None,
     steps: Annotated[int | None, typer.Option(help="Learned filters: number of optimiser steps.")] = None,
@@ -92,8 +93,10 @@ def fit_command(
     from jointset.adjacency import correlation_knn
     from jointset.advice import verdict_on
     from jointset.catalogue import LEARNED, ONE_AT_A_TIME
+    from jointset.commands.ahead import show_run_ahead
     from jointset.commands.beside import beside, show_beside
     from jointset.fleet import without_dead
+    from jointset.horizons.calibrating_ahead import require_horizon
     from jointset.methods import predictor_for, taken_by_fit, three_blocks, whole_name
     from jointset.panel import Panel
     from jointset.writing import model_folder, output_file
@@ -122,6 +125,7 @@ def fit_command(
         learned or not given,
         f"{some(given)}: only learned filters (default, gnf-node, ...) take that, {method} is none",
     )
+    require_horizon(horizon)
     model_folder(out)
     if html is not None:
         output_file(html, (".html", ".htm"))
@@ -148,7 +152,8 @@ def fit_command(
         with naming_the(method):
             predictor.fit(train, **told)
             started("calibrating")
-            predictor.calibrate(calibrating, progress=counted(started, "calibrating", len(calibrating)))
+            counting = counted(started, "calibrating", len(calibrating))
+            predictor.calibrate(calibrating, horizon=horizon, progress=counting)
         started("testing")
         counting, before = counted(started, "testing", len(test)), predictor.copy()
         run = predictor.run(test, regions=False, progress=counting) if len(test) else None
@@ -160,6 +165,8 @@ def fit_command(
         found |= {"rows": rows, "scores": predictor.n_calibration, "test": None if run is None else run.summary()}
         if run is not None and name.method == DEFAULT:
             found["beside"] = beside(name, run, (train, calibrating, test), alpha)
+        if run is not None and run.ahead is not None:
+            found["ahead"] = run.ahead.summary()
         show_json(found | {"trust": trust_words(predictor), "warning": text})
     else:
         typer.echo(f"{panel}: {data.describe()}")
@@ -175,7 +182,9 @@ def fit_command(
                 f"{name.method} answers one sensor at a time: its target is for each sensor, not for all at once."
             )
         show_trust(predictor)
-        typer.echo(f"Saved {out}. Next: jointset predict {out}")
+        if run is not None and run.ahead is not None:
+            show_run_ahead(run.ahead, predictor)
+        typer.echo(f"Saved {out}. Next: jointset predict {out}{'' if horizon == 1 else f' --horizon {horizon}'}")
     if html is not None:
         from jointset.report.model_page import write_model_page
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,11 +11,25 @@ from jointset.commands import readings
 from jointset.errors import require
 from jointset.terminal import busy, note, phases, several, show_json, show_region, show_summary, show_trust
 
+if TYPE_CHECKING:
+    from jointset.contracts import Array
+    from jointset.limits import Limits
+    from jointset.predictor import JointPredictor
+
 
 def predict_command(
     model: readings.Model,
     panel: Annotated[Path | None, typer.Argument(help="Rows that follow those the model has seen.")] = None,
-    out: Annotated[Path | None, typer.Option(help="One line a row: .csv, .json or .parquet (with PANEL).")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="One line a row of PANEL, or with --horizon a step and sensor: .csv, .json or .parquet."),
+    ] = None,
+    horizon: Annotated[
+        int | None, typer.Option(help="Show the sets of the next so many steps, as in `fit --horizon`.")
+    ] = None,
+    fan: Annotated[
+        Path | None, typer.Option(help="Folder for a picture of every sensor's next steps (with --horizon).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     save: Annotated[bool, typer.Option("--save", help="Save the model as it is after the last row of PANEL.")] = False,
     layout: readings.Layout = "auto",
@@ -29,17 +43,28 @@ def predict_command(
 ) -> None:
     """Show the set for the next reading, or run through the rows of a file.
 
-    A sensor of the model without a column counts as missing in every row.
+    A sensor of the model without a column counts as missing in every row. With --horizon come the sets of the steps
+    after the last row, of PANEL where there is one.
     """
+    from jointset.commands.ahead import show_run_ahead
     from jointset.limits import limits_asked
     from jointset.methods import load_predictor
     from jointset.panel import Panel
     from jointset.writing import TABLES, output_file, write_run
 
     fleet = readings.fleet_asked(drop, rename, ignore_unknown)
+    require(fan is None or horizon is not None, "--fan draws the steps of --horizon: give --horizon too")
+    if out is not None:
+        output_file(out, TABLES)
     with busy("loading the model"):
         predictor = load_predictor(model)
     limits = limits_asked(lowest, highest)
+    if horizon is not None:
+        predictor.predict(horizon=horizon)  # refused before any row is read
+    if panel is None and horizon is not None:
+        require(not save, "--save needs PANEL, rows to run through")
+        show_ahead(predictor, horizon, as_json, limits, out, fan, None)
+        return
     if panel is None:
         require(
             out is None and not save, "--out and --save need PANEL, rows to run through; --json prints the next set"
@@ -48,8 +73,6 @@ def predict_command(
         if not as_json:
             show_trust(predictor)
         return
-    if out is not None:
-        output_file(out, TABLES)
     options: dict[str, Any] = {"layout": layout, "time_column": time_column, "day_first": day_first, "notice": note}
     with busy("reading"):
         fleet = fleet._replace(left_out=predictor.left_out)
@@ -58,11 +81,16 @@ def predict_command(
         note("these rows begin before the last row the model has seen: coverage on known rows flatters")
     with phases(len(data), alike=True) as started:
         run = predictor.run(data, regions=False, progress=lambda rows: started("predicting", rows))
-    if out is not None:
+    if out is not None and horizon is None:
         with busy("writing"):
             write_run(limits.of(run), out)
     if save:
         predictor.save(model)
+    if horizon is not None:
+        if run.ahead is not None and not as_json:
+            show_run_ahead(run.ahead, predictor)
+        show_ahead(predictor, horizon, as_json, limits, out, fan, data.values)
+        return
     if as_json:
         show_json(run.summary())
     else:
@@ -71,3 +99,31 @@ def predict_command(
         typer.echo(f"Wrote {out}." if out else "--out FILE.csv writes one line a row.")
         if save:
             typer.echo(f"Saved {model}, as it is after the last of these rows.")
+
+
+def show_ahead(
+    predictor: JointPredictor,
+    horizon: int,
+    as_json: bool,
+    limits: Limits,
+    out: Path | None,
+    fan: Path | None,
+    past: Array | None,
+) -> None:
+    """Show the sets of the next steps, and write what was asked for."""
+    from jointset.commands.ahead import show_sets, write_sets
+    from jointset.writing import new_folder
+
+    sets = predictor.predict(horizon=horizon)
+    show_sets(predictor, sets, as_json, limits)
+    if out is not None:
+        write_sets(predictor, sets, out, limits)
+        if not as_json:
+            typer.echo(f"Wrote {out}.")
+    if fan is not None:
+        from jointset.report.fan import write_fans  # matplotlib takes its time
+
+        with busy("drawing"):
+            written = write_fans(new_folder(fan), sets, past, limits)
+        if not as_json:
+            typer.echo(f"Wrote {several(len(written), 'picture')} to {fan}.")

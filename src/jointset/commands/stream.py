@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import signal
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from jointset.commands import readings
+from jointset.errors import require
 from jointset.terminal import busy, note, several
+
+if TYPE_CHECKING:
+    from jointset.predictor import JointPredictor
 
 
 def stream_command(
@@ -28,6 +32,9 @@ def stream_command(
     highest: readings.Highest = None,
     top: Annotated[int, typer.Option(help="Sensors to name that contribute most to the score.")] = 3,
     trust: Annotated[bool, typer.Option("--trust", help="Add drift and expected coverage to every line.")] = False,
+    ahead: Annotated[
+        bool, typer.Option("--ahead", help="Add the sets of the next steps, of a model fitted with --horizon.")
+    ] = False,
 ) -> None:
     """Read rows on stdin, write one JSON line a row on stdout.
 
@@ -36,10 +43,12 @@ def stream_command(
     changes nothing. In long CSV the rows of one time are one reading; it is answered when all sensors have been read,
     or when a row of a later time comes.
     """
+    from jointset.commands.ahead import json_of
     from jointset.limits import limits_asked
     from jointset.methods import load_predictor
     from jointset.saving import RegularSaves
     from jointset.streaming import Stream
+    from jointset.writing import json_ready
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C
     saves = None if save_every is None else RegularSaves(model, save_every, note)
@@ -48,11 +57,22 @@ def stream_command(
     options: dict[str, Any] = {"format": format, "layout": layout, "time_column": time_column, "day_first": day_first}
     fleet = readings.fleet_asked(drop, rename, ignore_unknown)
     options |= {"fleet": fleet, "limits": limits_asked(lowest, highest), "notice": note}
+    require(
+        not ahead or predictor.horizon is not None,
+        f"{model} has no sets for steps ahead: fit it with --horizon, or leave --ahead out",
+    )
     live = Stream(predictor, top=top, trust=trust, **options)
+
+    def sets_of(now: JointPredictor) -> dict[str, Any]:
+        assert now.horizon is not None
+        return json_of(now, now.predict(horizon=now.horizon.steps), options["limits"])
+
     lines = (line.decode("utf-8", errors="replace") for line in typer.get_binary_stream("stdin"))
     try:
         try:
             for answer in live.answers(lines):
+                if ahead and "error" not in answer:
+                    answer["ahead"] = json_ready(sets_of(live.predictor))
                 typer.echo(json.dumps(answer, allow_nan=False))
                 if saves is not None and "error" not in answer:
                     saves.saw(live.predictor)

@@ -30,7 +30,9 @@ def predicted_ahead(predictor: JointPredictor, law: Any, region: Region, steps: 
     advice = f"calibrate(panel, horizon={steps}), or jointset fit --horizon {steps}"
     require(horizon is not None and horizon.steps == steps, f"the model was calibrated {known}: {advice}")
     assert horizon is not None
-    return sets_ahead(horizon.regions(horizon.next_law(predictor, law)), predictor.sensors)
+    window = horizon.next_law(predictor, law)
+    own = None if horizon.own is None else horizon.own * np.sqrt(window.variance).reshape(horizon.own.shape)
+    return sets_ahead(horizon.regions(window), predictor.sensors, own)
 
 
 def stepped(predictor: JointPredictor, horizon: Horizon, law: Any, y: Array) -> Horizon:

@@ -16,6 +16,7 @@ from jointset.errors import InputError, require
 from jointset.horizons.direct import Seen, learn_direct
 from jointset.horizons.horizon import Horizon, variances_of
 from jointset.horizons.passes_ahead import AheadPass
+from jointset.own_bands import own_quantiles
 from jointset.panel import Panel
 from jointset.partial import GapScale
 from jointset.passes import laws_of
@@ -34,13 +35,18 @@ class _MeansOnly:
     mean: Array
 
 
+def require_horizon(steps: int) -> None:
+    """Refuse a number of steps that is no horizon."""
+    require(1 <= steps <= LONGEST, f"a horizon must be 1 to {LONGEST} steps, got {steps}")
+
+
 def horizon_for(predictor: Any, panel: Panel, steps: int) -> Horizon:
     """The horizon of a fitted predictor, its radii from calibration rows; it stands where these end.
 
     The law is learned on the last training rows. Where these are not at hand, in a model that was loaded, the first
     half of the calibration rows takes their place.
     """
-    require(2 <= steps <= LONGEST, f"a horizon must be 2 to {LONGEST} steps, got {steps}")
+    require_horizon(steps)
     model, training = None, predictor.trained_on
     if not isinstance(predictor.filter, LooksAhead):
         if training is None:
@@ -71,7 +77,7 @@ def horizon_for(predictor: Any, panel: Panel, steps: int) -> Horizon:
 def _calibrated(predictor: Any, empty: Horizon, panel: Panel) -> Horizon:
     """The horizon with pools and gap scales from the windows of calibration rows."""
     gaps = bool(np.isnan(panel.values).any())
-    walk = AheadPass(predictor, empty, panel.values, panel.timestamps, measured=gaps)
+    walk = AheadPass(predictor, empty, panel.values, panel.timestamps, calibrating=True)
     for law in _laws(predictor, panel):
         walk.see(law)
     scores, pools, series = [], [], np.empty(0)
@@ -90,7 +96,9 @@ def _calibrated(predictor: Any, empty: Horizon, panel: Panel) -> Horizon:
         series = _series(scores[-1], found, gaps)  # of rows with gaps they stay at the radius, and move beside it
         pools.append(empty.rule.start(series))
     watch = start_watch(series, radius, 1.0 - predictor.alpha if empty.rule.gamma else None)
-    known = {"scores": tuple(scores), "pools": tuple(pools), "watch": watch}
+    ratios = walk.ratios[predictor.warmup - 1 :]
+    own = np.stack([own_quantiles(ratios[: len(ratios) - h, h], predictor.alpha) for h in range(empty.steps)])
+    known = {"scores": tuple(scores), "pools": tuple(pools), "watch": watch, "own": own}
     clock = empty.clock if panel.timestamps is None else int(panel.timestamps[-1]) + empty.cadence
     return Horizon(**{**vars(empty), **known, "before": walk.before, "clock": clock})
 

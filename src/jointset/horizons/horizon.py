@@ -36,7 +36,8 @@ class Horizon:
     model: the learned law; None: the filter has its own · scores, pools: of every set how it is scored, and past
     scores · levels (H + 1,): miss rates asked for now · before (2, N): the last two rows, last first, gaps
     filled · clock, cadence: time of the next row and usual interval, 0 without · windows: those under way, the oldest
-    first · rows: readings since that began · watch: of the scores of all steps together.
+    first · rows: readings since that began · watch: of the scores of all steps together · own (H, N): standard
+    deviations that hold a sensor by itself, as often as a set holds all.
     """
 
     steps: int
@@ -51,6 +52,7 @@ class Horizon:
     windows: tuple[Announced, ...]
     rows: Array
     watch: Watch | None = None
+    own: Array | None = None
 
     @property
     def lateness(self) -> tuple[int, ...]:

@@ -59,8 +59,9 @@ class AheadRun:
 class AheadPass:
     """The windows of a predictor's horizon through the rows of a panel, fed with the laws of these rows in order."""
 
-    def __init__(self, predictor: Any, horizon: Horizon, values: Array, times: Array | None, measured: bool = False):
+    def __init__(self, predictor: Any, horizon: Horizon, values: Array, times: Array | None, calibrating: bool = False):
         self.predictor, self.horizon, self.values = predictor, horizon, np.asarray(values, dtype=float)
+        measured = calibrating and bool(np.isnan(self.values).any())
         self.method = "measure" if measured else "score"
         rows, H = len(values), horizon.steps
         clock = horizon.clock + horizon.cadence * np.arange(rows)
@@ -69,6 +70,7 @@ class AheadPass:
         self.rows = np.concatenate([horizon.rows, self.values])
         self.scores = np.full((len(self.rows), H + 1, *((3,) if measured else ())), np.nan)
         self.volumes, self.errors = np.full((rows, H + 1), np.nan), np.full((rows, H), np.nan)
+        self.ratios = np.full((rows, H, self.values.shape[1]) if calibrating else (0,), np.nan)
         self.before, self.done = horizon.before, 0
         self.open = len(self.rows) - H + 1  # place of the first window whose outcome these rows leave open
         self.kept = {place: one.law for place, one in enumerate(horizon.windows) if place >= self.open}
@@ -112,12 +114,14 @@ class AheadPass:
             self.scores[place : place + len(y), h] = getattr(self.horizon.scores[h], self.method)(law, y)
 
     def _sizes(self, laws: tuple[WindowLaw, ...], row: int) -> None:
-        """Log-volumes at radius 1, and errors."""
+        """Log-volumes at radius 1, errors, and in calibration those of every sensor in standard deviations."""
         own = slice(row, row + len(laws[-1]))
         for h, (score, law) in enumerate(zip(self.horizon.scores, laws, strict=True)):
             self.volumes[own, h] = score.region(law, 1.0).log_volume
         for h, law in enumerate(laws[:-1]):
             y = self.values[row + h : row + h + len(law)]
+            if len(self.ratios) and len(y):
+                self.ratios[row : row + len(y), h] = np.abs(y - law.mean[: len(y)]) / np.sqrt(law.variance[: len(y)])
             squares = (y - law.mean[: len(y)]) ** 2
             seen = ~np.isnan(squares)
             mean = np.where(seen, squares, 0.0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1)

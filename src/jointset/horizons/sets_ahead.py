@@ -102,13 +102,20 @@ class WholeRegion(Sizes):
 class AheadSets:
     """What is to be expected of the next H rows.
 
-    mean (H, N) · steps: a set for each step · together: one set for all H N readings.
+    mean (H, N) · steps: a set for each step · together: one set for all H N readings · own: half-widths (H, N) of
+    bands that hold one sensor at one step, as often as a set holds all; None where they are not known.
     """
 
     mean: Array
     steps: StepRegions
     together: WholeRegion
     sensors: tuple[str, ...]
+    own: Array | None = None
+
+    @property
+    def own_bounds(self) -> tuple[Array, Array] | None:
+        """Lower and upper ends (H, N) of the bands of single sensors; None where they are not known."""
+        return None if self.own is None else (self.mean - self.own, self.mean + self.own)
 
     @property
     def horizon(self) -> int:
@@ -127,21 +134,23 @@ class AheadSets:
         return lower.reshape(self.mean.shape), upper.reshape(self.mean.shape)
 
     def to_pandas(self, sensors: Sequence[str] | None = None) -> pd.DataFrame:
-        """A row for every step and sensor: mean, and the ends of both kinds of set."""
+        """A row for every step and sensor: mean, the ends of both kinds of set, and the sensor's own band."""
         import pandas as pd
 
         chosen = [self.sensors.index(name) for name in sensors or self.sensors]
         (lower, upper), (all_lower, all_upper) = self.bounds, self.bounds_together
         columns = {"lower": lower, "mean": self.mean, "upper": upper}
         columns |= {"together_lower": all_lower, "together_upper": all_upper}
+        if self.own_bounds is not None:
+            columns |= {"own_lower": self.own_bounds[0], "own_upper": self.own_bounds[1]}
         index = pd.MultiIndex.from_product(
             [range(1, self.horizon + 1), [self.sensors[i] for i in chosen]], names=["step", "sensor"]
         )
         return pd.DataFrame({name: part[:, chosen].reshape(-1) for name, part in columns.items()}, index=index)
 
 
-def sets_ahead(regions: Sequence[Region], sensors: tuple[str, ...]) -> AheadSets:
+def sets_ahead(regions: Sequence[Region], sensors: tuple[str, ...], own: Array | None = None) -> AheadSets:
     """The sets of single steps and, the last of the regions, of all steps."""
     *parts, whole = regions
     steps = StepRegions(tuple(parts))
-    return AheadSets(steps.center, steps, WholeRegion(whole, len(parts)), sensors)
+    return AheadSets(steps.center, steps, WholeRegion(whole, len(parts)), sensors, own)

@@ -1,0 +1,108 @@
+"""What the commands show and write of the sets for the next H steps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import typer
+
+from jointset.terminal import show_json, show_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from jointset.horizons.passes_ahead import AheadRun
+    from jointset.horizons.sets_ahead import AheadSets
+    from jointset.limits import Limits
+    from jointset.predictor import JointPredictor
+
+
+def show_run_ahead(run: AheadRun, predictor: JointPredictor) -> None:
+    """Coverage and sizes of the sets for steps ahead on some rows, and what the calibration is worth."""
+    rows = [
+        [str(one["step"]), f"{100 * one['joint']:.1f} %", f"{one['log_volume']:.3f}", f"{one['rmse']:.4g}"]
+        for one in run.summary()
+    ]
+    show_table(("step", "joint", "log-volume", "rmse"), rows, f"{run.steps} steps ahead")
+    if predictor.horizon is not None:
+        note = predictor.horizon.note
+        typer.echo(f"{note[0].upper()}{note[1:]}.")
+
+
+def show_sets(predictor: JointPredictor, sets: AheadSets, as_json: bool, limits: Limits) -> None:
+    """The sets of the next steps: as JSON all of them, as a table the first and the last step of every sensor."""
+    if as_json:
+        show_json(json_of(predictor, sets, limits))
+        return
+    alone, last = sets.own_bounds, sets.horizon - 1
+    (lower, upper), mean = limits.clip(alone or sets.bounds), limits.inside(sets.mean)
+    ends = (("lower", lower), ("mean", mean), ("upper", upper))
+    shown = [(f"{name} +{h + 1}", part[h]) for h in (0, last) for name, part in ends]
+    cells = [[name, *(f"{part[i]:.4g}" for _, part in shown)] for i, name in enumerate(sets.sensors)]
+    show_table(("sensor", *(name for name, _ in shown)), cells, f"The next {sets.horizon} steps")
+    volumes = ", ".join(f"{x:.3g}" for x in sets.steps.log_volume)
+    typer.echo(f"log-volume of the set of each step: {volumes}; of all steps at once: {sets.together.log_volume:.3g}")
+    what = "the reading of that one sensor" if alone else "the whole row of the step"
+    typer.echo(f"lower and upper hold {what} as often as the sets hold theirs; --json and --out have all sets.")
+
+
+def json_of(predictor: JointPredictor, sets: AheadSets, limits: Limits) -> dict[str, Any]:
+    """Both kinds of set, JSON-ready but for infinities: lists over the steps, sensor by sensor."""
+    (lower, upper), (all_lower, all_upper) = limits.clip(sets.bounds), limits.clip(sets.bounds_together)
+
+    def each(values: Any) -> dict[str, list[float]]:
+        return {name: values[:, i].tolist() for i, name in enumerate(sets.sensors)}
+
+    stamps, own = times_ahead(predictor, sets.horizon), sets.own_bounds
+    alone = None if own is None else limits.clip(own)
+    return {
+        "horizon": sets.horizon,
+        **({} if stamps is None else {"times": stamps}),
+        "mean": each(limits.inside(sets.mean)),
+        "steps": {"lower": each(lower), "upper": each(upper), "log_volume": sets.steps.log_volume.tolist()},
+        "together": {
+            "lower": each(all_lower),
+            "upper": each(all_upper),
+            "radius": sets.together.radius,
+            "log_volume": float(sets.together.log_volume),
+        },
+        **({} if alone is None else {"own": {"lower": each(alone[0]), "upper": each(alone[1])}}),
+    }
+
+
+def times_ahead(predictor: JointPredictor, steps: int) -> list[str] | None:
+    """Times of the next rows as ISO 8601, where the model knows its interval."""
+    horizon = predictor.horizon
+    if horizon is None or not horizon.cadence:
+        return None
+    stamps = horizon.clock + horizon.cadence * np.arange(steps)
+    return [f"{stamp}Z" for stamp in stamps.astype("datetime64[s]").astype(str)]
+
+
+def write_sets(predictor: JointPredictor, sets: AheadSets, path: Path, limits: Limits) -> None:
+    """A line for every step and sensor: step, time, sensor, and the ends of both kinds of set."""
+    from jointset.writing import json_ready, whole_file
+
+    table = table_of(predictor, sets, limits)
+    with whole_file(path) as unfinished:
+        if path.suffix.lower() == ".parquet":
+            table.to_parquet(unfinished, index=False)
+        elif path.suffix.lower() == ".csv":
+            table.to_csv(unfinished, index=False)
+        else:
+            unfinished.write_text(json.dumps(json_ready(table.to_dict("records")), indent=1) + "\n")
+
+
+def table_of(predictor: JointPredictor, sets: AheadSets, limits: Limits) -> pd.DataFrame:
+    """The sets as a table, the ends cut off at the limits."""
+    table = sets.to_pandas()
+    for column in table.columns:
+        table[column] = limits.inside(table[column].to_numpy())
+    table = table.reset_index()
+    stamps = times_ahead(predictor, sets.horizon)
+    if stamps is not None:
+        table.insert(1, "time", [stamps[step - 1] for step in table["step"]])
+    return table
