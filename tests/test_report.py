@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from jointset.cli import app
 from jointset.datasets import generate_grssf
 from jointset.pages.shell import png
+from jointset.planes import most_correlated, section, shadow, telling_steps
 from jointset.predictor import Run
 from jointset.report.demo import METHODS, TRACKS, compare
 from jointset.report.figures import (
@@ -26,7 +27,6 @@ from jointset.report.figures import (
     score_figure,
     size_figure,
 )
-from jointset.report.geometry import most_correlated, section, shadow, telling_steps
 from jointset.report.page import write_report
 
 PICTURES = ("overview.png", "scores.png", "pair.png", "coverage.png", "sizes.png")

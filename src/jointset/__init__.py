@@ -11,7 +11,8 @@
 True
 """
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from jointset.backbones.gpvar import GPVAR
 from jointset.calibration import ACI, PID, AgACI, DtACI, Split
@@ -32,6 +33,9 @@ from jointset.scores import BlockMaximum, Mahalanobis, MaxStudentised
 
 __version__ = "0.1.0"
 
+if TYPE_CHECKING:
+    from jointset import plot as plot
+
 load = JointPredictor.load  # a saved model of any method
 
 
@@ -49,6 +53,13 @@ def predictor(
 
     require_trained(name, training)
     return predictor_for(name, alpha=alpha, warmup=warmup, standardize=standardize, training=training or None)
+
+
+def __getattr__(name: str) -> Any:
+    """`jointset.plot`, which needs matplotlib, is imported when it is asked for."""
+    if name == "plot":
+        return importlib.import_module("jointset.plot")
+    raise AttributeError(f"module 'jointset' has no attribute {name!r}")
 
 
 __all__ = [
@@ -83,5 +94,6 @@ __all__ = [
     "WhitenedFilter",
     "generate_grssf",
     "load",
+    "plot",
     "predictor",
 ]

@@ -8,7 +8,8 @@ from types import ModuleType
 
 from jointset.errors import InputError, require
 
-EXTRAS = {"torch": "learn", "h5py": "hdf5", "distributed": "dask"}  # package: the extra that brings it
+# package: the extra that brings it
+EXTRAS = {"torch": "learn", "h5py": "hdf5", "distributed": "dask", "xarray": "xarray"}
 
 
 def installed(package: str) -> bool:

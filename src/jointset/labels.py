@@ -16,6 +16,7 @@ from jointset.panel import Panel
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
 
 
 def panel_of(data: Readings, sensors: tuple[str, ...] = ()) -> Panel:
@@ -33,6 +34,9 @@ def panel_of(data: Readings, sensors: tuple[str, ...] = ()) -> Panel:
     )
     if isinstance(data, Mapping):
         data = _frame(data)
+    if type(data).__module__.partition(".")[0] == "xarray":
+        panel = Panel.from_xarray(cast("xr.DataArray", data))
+        return aligned(panel, sensors) if sensors else panel
     if _is(data, "DataFrame"):
         panel = Panel.from_pandas(cast("pd.DataFrame", data))
         return aligned(panel, sensors) if sensors else panel

@@ -22,6 +22,7 @@ from jointset.times import Time, epoch_seconds, iso
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
 
 DROP_ADVICE = "leave them out with --drop-dead or --drop, in Python with panel.drop"
 
@@ -73,6 +74,30 @@ class Panel:
         from jointset.reading import panel_from_pandas
 
         return panel_from_pandas(frame, **options)
+
+    @classmethod
+    def from_long(
+        cls, frame: pd.DataFrame, *, time: str = "time", sensor: str = "sensor", value: str = "value"
+    ) -> Panel:
+        """Panel of a data frame with one reading a row; the names of its columns may be others."""
+        from jointset.labelled_arrays import panel_from_long
+
+        return panel_from_long(frame, time, sensor, value)
+
+    @classmethod
+    def from_xarray(
+        cls, data: xr.DataArray | xr.Dataset, *, time: str = "time", sensor: str = "sensor", variable: str | None = None
+    ) -> Panel:
+        """Panel of an array over two axes, time and sensor; of a data set, that of its only or named variable."""
+        from jointset.labelled_arrays import panel_from_xarray
+
+        return panel_from_xarray(data, time, sensor, variable)
+
+    def to_xarray(self) -> xr.DataArray:
+        """Array over time and sensor (extra `xarray`)."""
+        from jointset.labelled_arrays import array_of
+
+        return array_of(self)
 
     @property
     def T(self) -> int:

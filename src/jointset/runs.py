@@ -13,6 +13,7 @@ from jointset.notebook import listed, shown
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
 
     from jointset.calibration.shared_level import Course
 
@@ -106,6 +107,12 @@ class Run:
         for i, name in enumerate(self.sensors if bounds else ()):
             columns |= {f"{name}.lower": self.lower[:, i], f"{name}.upper": self.upper[:, i]}
         return pd.DataFrame(columns, index=index)
+
+    def to_xarray(self) -> xr.Dataset:
+        """Readings, means and ends over time and sensor; score, radius, inside and sizes over time (extra `xarray`)."""
+        from jointset.labelled_arrays import arrays_of
+
+        return arrays_of(self)
 
 
 def log_mean(logs: Array) -> float:

@@ -20,7 +20,8 @@ from jointset.catalogue import FILTERS, LEARNED, PROMINENT
 from jointset.contracts import Array
 from jointset.methods import parse
 from jointset.paper import printed, printed_places, printed_rows
-from jointset.report.figures import INK, STYLE, new_figure
+from jointset.plot import INK
+from jointset.report.figures import STYLE, new_figure
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from jointset.bench.figures_labels import place_labels
 from jointset.bench.tables.measured import SLACK, At, Measured, Summary, without_size
 from jointset.catalogue import PROMINENT, TABLE
-from jointset.report.figures import INK, MISS, STYLE, new_figure
+from jointset.plot import INK, MISS
+from jointset.report.figures import STYLE, new_figure
 
 if TYPE_CHECKING:
     import pandas as pd

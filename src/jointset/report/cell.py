@@ -17,7 +17,8 @@ from matplotlib.transforms import Bbox
 
 from jointset.contracts import Array
 from jointset.datasets.cells import Cell
-from jointset.report.figures import INK, STYLE, halves, new_figure
+from jointset.plot import INK
+from jointset.report.figures import STYLE, halves, new_figure
 from jointset.sensor_places import layout
 
 WEEK = 7 * 86_400

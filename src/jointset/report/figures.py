@@ -12,8 +12,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from jointset.contracts import Array
+from jointset.planes import most_correlated, section, shadow, telling_steps
+from jointset.plot import DOT, INK, MISS, draw_scores
 from jointset.predictor import Run
-from jointset.report.geometry import most_correlated, section, shadow, telling_steps
 
 STYLE: Any = {
     "font.family": "sans-serif",
@@ -31,7 +32,6 @@ STYLE: Any = {
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
 }
-DOT, MISS, INK = "#9fb3c4", "#b2182b", "#222222"
 LOOKS: dict[str, dict[str, Any]] = {
     "gnf": {"color": "#1b7a3e", "linestyle": (0, (5, 1, 1, 1, 1, 1)), "marker": "v"},
     "kalman": {"color": "#0b3c6f", "linestyle": "-", "marker": "o"},
@@ -80,31 +80,13 @@ def score_figure(runs: Mapping[str, Run]) -> Figure:
         figure = new_figure(9.6, 0.7 + 2.1 * len(runs))
         axes = figure.subplots(len(runs), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         for ax, (name, run) in zip(axes, runs.items(), strict=True):
-            draw_scores(ax, run, looks(list(runs))[name]["color"])
+            draw_scores(ax, np.arange(len(run.score)), run, looks(list(runs))[name]["color"])
             seen = ~np.isnan(run.score)
             missed = int((seen & ~run.inside).sum())
             ax.set_title(f"{name}: {missed} of {seen.sum()} readings outside ({100 * missed / seen.sum():.1f} %)")
         axes[0].legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=3, borderaxespad=0)
         axes[-1].set_xlabel("step of the test block")
         return figure
-
-
-def draw_scores(ax: Any, run: Run, color: str) -> None:
-    """Scores as dots, the radius as a line, misses as crosses."""
-    steps, missed = np.arange(len(run.score)), run.score > run.radius
-    finite = run.score[np.isfinite(run.score)]
-    ax.plot(steps[~missed], run.score[~missed], ".", color=DOT, markersize=4, label="score, inside")
-    ax.plot(
-        steps[missed], run.score[missed], "x", color=MISS, markersize=5.5, markeredgewidth=1.4, label="score, outside"
-    )
-    radius = np.where(np.isfinite(run.radius), run.radius, np.nan)
-    ax.step(steps, radius, where="mid", color=color, linewidth=1.8, label="radius")
-    ax.set_ylabel("score")
-    ax.margins(x=0.01)
-    if len(finite) and finite.max() > 15 * np.median(finite) > 0:
-        ax.set_yscale("log")
-    else:
-        ax.set_ylim(bottom=0)
 
 
 def pair_figure(runs: Mapping[str, Run], steps: int = 9) -> Figure:
@@ -242,7 +224,7 @@ def overview_figure(run: Run, alpha: float, steps: int = 8) -> Figure:
         figure = new_figure(1600 / DPI, 600 / DPI)
         left, right = halves(figure, (1.0, 1.12))
         ax = left.subplots()
-        draw_scores(ax, run, LOOKS["kalman"]["color"])
+        draw_scores(ax, np.arange(len(run.score)), run, LOOKS["kalman"]["color"])
         target = f"target {100 * (1 - alpha):g} %"
         ax.set_title(f"All {len(run.sensors)} sensors in one score: {100 * run.joint:.1f} % inside, {target}")
         ax.set_xlabel("step")
