@@ -1,8 +1,9 @@
-"""One law from several: the moment-matched mixture, and the weights its members deserve.
+"""One law from several: the geometric mean of their densities, and the weights its members deserve.
 
-The mixture of laws (m_k, S_k) with weights w_k has mean m = sum w_k m_k and covariance sum w_k S_k plus the spread of
-the means, sum w_k (m_k - m)(m_k - m)'. Of low-rank laws it is of low rank again: their diagonals add up, their factors
-stand side by side, and the spread adds one factor less than there are members.
+The normalised product of Gaussian densities to the powers w_k, with sum 1, is Gaussian: its precision is the mean of
+the precisions, sum w_k P_k, and its mean theirs weighted by precision. Who is sure of a moment has the say at it; a
+mean of covariances would be as wide as its widest part. Of low-rank laws it is of low rank again: diag(d_k) + L_k L_k'
+has the inverse diag(1/d_k) - V_k V_k', diagonals add up and factors stand side by side, and so back again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.errors import require
 from jointset.laws import LOG_2PI, DenseLaw, LowRankLaw
+from jointset.lowrank import apply, transpose
 
 FREEDOM = (2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 50.0, 200.0)  # degrees of freedom that are tried
 ROUNDS = 200  # of the iterations below, each of which converges long before
@@ -24,23 +26,58 @@ STEADY = 1e-10  # share that variances are enlarged by
 
 
 def pooled(laws: Sequence[Any], weights: Array, sizes: Array | None = None) -> LowRankLaw | DenseLaw:
-    """The law with the moments of the mixture; `weights` (K,), or (T, K) where they move.
+    """The law whose density is the geometric mean of the members'; `weights` (K,), or (T, K) where they move.
 
     `sizes` (K,) multiply the members' covariances.
     """
     w = np.asarray(weights, dtype=float)
-    c = w if sizes is None else w * sizes
-    means = np.stack([law.mean for law in laws], axis=-2)  # (..., K, N)
-    spread = _spread(means, w)
-    mean = (w[..., None] * means).sum(-2)
-    if all(isinstance(law, LowRankLaw) for law in laws):
-        diagonal = sum(c[..., k, None] * law.diagonal for k, law in enumerate(laws))
-        factors = [np.sqrt(c[..., k, None, None]) * law.factor for k, law in enumerate(laws)]
-        return LowRankLaw(mean, diagonal, np.concatenate([*factors, spread], axis=-1))
-    S = spread @ spread.swapaxes(-1, -2)
-    for k, law in enumerate(laws):
-        S = S + c[..., k, None, None] * matrix_of(law)
-    return DenseLaw(mean, Covariance(steady(S)))
+    shares = w if sizes is None else w / sizes
+    parts = [_Precision.of(law).times(shares[..., k, None]) for k, law in enumerate(laws)]
+    first = laws[0].mean  # means are taken from here, so that a level they share is not rounded away
+    pull: Any = sum(part.apply(law.mean - first) for part, law in zip(parts, laws, strict=True))
+    diagonal: Any = sum(part.diagonal for part in parts)
+    factor = np.concatenate([np.broadcast_to(p.factor, (*first.shape, p.factor.shape[-1])) for p in parts], axis=-1)
+    matrices = [part.matrix for part in parts if part.matrix is not None]
+    if not matrices:
+        side = factor / diagonal[..., None]
+        size, turn = np.linalg.eigh(transpose(factor) @ side)  # 1 at most, but for rounding
+        side = side @ turn / np.sqrt(np.maximum(1.0 - size, STEADY))[..., None, :]
+        return LowRankLaw(first + pull / diagonal + apply(side, apply(transpose(side), pull)), 1.0 / diagonal, side)
+    M: Any = sum(matrices)
+    unit = 1.0 / np.sqrt(np.einsum("...ii->...i", M) + diagonal)  # sensors may differ by many magnitudes
+    P = M - factor @ transpose(factor) + diagonal[..., :, None] * np.eye(first.shape[-1])
+    root = np.linalg.inv(np.linalg.cholesky(unit[..., :, None] * P * unit[..., None, :])) * unit[..., None, :]
+    S = transpose(root) @ root
+    return DenseLaw(first + apply(S, pull), Covariance(steady(S)))
+
+
+class _Precision(NamedTuple):
+    """The inverse of a covariance: a matrix (..., N, N) or none, plus diag(diagonal) - factor factor'."""
+
+    matrix: Array | None
+    diagonal: Array
+    factor: Array
+
+    @classmethod
+    def of(cls, law: Any) -> _Precision:
+        """That of a law; of diag(d) + L L' it is W - W L C^-1 L' W with W = diag(d)^-1, C = I + L' W L."""
+        if not isinstance(law, LowRankLaw):
+            n = law.mean.shape[-1]
+            return cls(np.linalg.inv(steady(law.covariance.matrix)), np.zeros(n), np.zeros((n, 0)))
+        weight = 1.0 / (law.diagonal + STEADY * law.variance)
+        side = weight[..., None] * law.factor
+        size, turn = np.linalg.eigh(transpose(law.factor) @ side)
+        return cls(None, weight, side @ turn / np.sqrt(1.0 + np.maximum(size, 0.0))[..., None, :])
+
+    def times(self, share: Array) -> _Precision:
+        """The same, multiplied by numbers (..., 1)."""
+        matrix = None if self.matrix is None else share[..., None] * self.matrix
+        return _Precision(matrix, share * self.diagonal, np.sqrt(share)[..., None] * self.factor)
+
+    def apply(self, x: Array) -> Array:
+        """Its product with vectors (..., N)."""
+        out = self.diagonal * x - apply(self.factor, apply(transpose(self.factor), x))
+        return out if self.matrix is None else out + apply(self.matrix, x)
 
 
 def matrix_of(law: Any) -> Array:
@@ -54,19 +91,6 @@ def steady(S: Array) -> Array:
     After an absurd reading members disagree so much that rounding makes a sum of theirs indefinite: this share is more.
     """
     return S * (1.0 + STEADY * np.eye(S.shape[-1]))
-
-
-def _spread(means: Array, w: Array) -> Array:
-    """Factors (..., N, K - 1) of the spread of means (..., K, N) around their weighted mean.
-
-    With u = sqrt(w), a unit vector, the spread is M'u (I - uu') uM; all columns but the first of the reflection that
-    takes the first axis to -u span what is orthogonal to u.
-    """
-    u = np.sqrt(w)
-    v = u.copy()
-    v[..., 0] += 1.0
-    reflection = np.eye(w.shape[-1]) - v[..., :, None] * v[..., None, :] / (1.0 + u[..., 0])[..., None, None]
-    return means.swapaxes(-1, -2) @ (u[..., :, None] * reflection[..., 1:])
 
 
 class Tails(NamedTuple):

@@ -8,6 +8,7 @@ pytest.importorskip("torch")
 from jointset import Panel, generate_grssf
 from jointset.filters.default import DefaultFilter
 from jointset.filters.held_out import held_out
+from jointset.filters.node_net import NodeNet
 from jointset.filters.pool import PooledFilter
 from jointset.filters.scaled import ScaledFilter
 from jointset.filters.var import VARFilter
@@ -27,21 +28,55 @@ def fitted(network):
 
 def test_it_is_a_pool_of_members_of_both_kinds_and_the_instant_expert(fitted):
     assert isinstance(fitted, ScaledFilter)
-    pool = fitted.inner.inner if isinstance(fitted.inner, WhitenedFilter) else fitted.inner
+    pool = pool_of(fitted)
     assert isinstance(pool, PooledFilter) and abs(pool.weights.sum() - 1) < 1e-9
     *nets, expert = pool.members
     assert [net.identities for net in nets] == [(False,), (True,)] and isinstance(expert, VARFilter)
 
 
-def test_members_do_not_see_the_rows_that_weigh_them(network, fitted):
-    """Other readings in the held-out rows change the weights and the expert, never the learned members."""
+def pool_of(fitted):
+    return fitted.inner.inner if isinstance(fitted.inner, WhitenedFilter) else fitted.inner
+
+
+def test_members_do_not_see_the_rows_that_weigh_them(network, monkeypatch):
+    """Other readings in the held-out rows change the weights and the expert, never the members that are weighed."""
     rows = network[:900]
     early, _ = held_out(rows)
     changed = rows.values.copy()
     changed[len(early) :] *= 1.5
-    other = DefaultFilter(steps=15).fit(rows.with_values(changed))
-    nets = [(f.inner.inner if isinstance(f.inner, WhitenedFilter) else f.inner).members[0] for f in (fitted, other)]
-    np.testing.assert_array_equal(nets[0].weights.out_weight, nets[1].weights.out_weight)
+    monkeypatch.setattr("jointset.filters.members.trained_further", lambda nets, *_: nets)
+    pools = [pool_of(DefaultFilter(steps=15).fit(panel)) for panel in (rows, rows.with_values(changed))]
+    first, second = (pool.members[0].weights.out_weight for pool in pools)
+    np.testing.assert_array_equal(first, second)
+
+
+def test_members_then_go_on_with_all_rows(network, fitted):
+    """The steps on all rows change the weights a little, and those of sensors alike stay alike."""
+    before = NodeNet(steps=15).fit(held_out(network[:900])[0]).split()
+    for one, then in zip(pool_of(fitted).members[:2], before, strict=True):
+        moved = np.abs(one.weights.out_weight - then.weights.out_weight).max()
+        assert 0 < moved < 0.1
+        assert one.weights.identity.any() == then.weights.identity.any()
+
+
+def test_a_fit_that_is_killed_goes_on_where_it_was(network, fitted, tmp_path, monkeypatch):
+    """Killed in the run on all rows, it does not train on the first ones again; at the end nothing is left behind."""
+
+    def killed(step, total, loss):
+        assert total == 15 + 4
+        if step > 15:
+            raise KeyboardInterrupt
+
+    file = tmp_path / "run.npz"
+    with pytest.raises(KeyboardInterrupt):
+        DefaultFilter(steps=15).fit(network[:900], progress=killed, checkpoint=file)
+    assert file.exists()
+    told = []
+    again = DefaultFilter(steps=15).fit(network[:900], progress=lambda *at: told.append(at), checkpoint=file)
+    assert told[0][0] > 15 and not list(tmp_path.iterdir())
+    np.testing.assert_array_equal(
+        pool_of(again).members[0].weights.out_weight, pool_of(fitted).members[0].weights.out_weight
+    )
 
 
 def test_few_rows_are_left_to_the_instant_experts(network):
@@ -60,14 +95,14 @@ def test_two_sensors_without_graph_and_clock(network):
 def test_all_members_start_at_the_row_after_the_training_rows(network):
     hours = 3600 * np.arange(700)
     fitted = DefaultFilter(steps=2).fit(Panel(network.values[:700], network.sensors, hours))
-    pool = fitted.inner.inner if isinstance(fitted.inner, WhitenedFilter) else fitted.inner
+    pool = pool_of(fitted)
     assert [state.next for state in pool.start().members] == [3600 * 700] * 3
 
 
 @pytest.mark.parametrize("size", [1e10, 1e30])
 def test_absurd_readings_leave_positive_definite_laws(network, fitted, size):
-    """Members then disagree by so much that their spread swamps what else is in the covariance."""
-    pool = fitted.inner.inner if isinstance(fitted.inner, WhitenedFilter) else fitted.inner
+    """Members then disagree by so much that rounding swamps what else is in the covariance."""
+    pool = pool_of(fitted)
     equal = PooledFilter(pool.members, np.full(3, 1 / 3), frozen=True)
     rows = network.values[900:940].copy()
     rows[10, 3] = size

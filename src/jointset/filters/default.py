@@ -2,7 +2,7 @@
 
 Of the rows it is fitted on, the first part trains the members; the last part, which they have not seen, weighs them
 against each other and decides whether the pooled law is corrected by the correlations of its residuals and how fast its
-scales move. Nothing else is looked at.
+scales move. Then a short run on all of them brings the members up to date. Nothing else is looked at.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jointset.filters.held_out import blocks_of_laws, enough, held_out
 from jointset.filters.node_net import NodeNet, Progress
 from jointset.filters.pool import PooledFilter
 from jointset.filters.quick import quick
-from jointset.filters.scaled import GAIN, ScaledFilter
+from jointset.filters.scaled import ScaledFilter
 from jointset.filters.var import VARFilter
 from jointset.filters.whitened import WhitenedFilter
 from jointset.law_blocks import concatenate
@@ -32,6 +32,7 @@ from jointset.residuals.correlations import FactorCorrelations
 
 FEW = 400  # rows below which nothing is trained
 DENSE = 64  # sensors up to which a law is a matrix
+GAIN = 0.002  # log density a reading that correlations of residuals must bring: less may be chance
 HALF_LIVES = (500.0, 2000.0)  # of the correlations of residuals, in rows, that are tried
 
 
@@ -78,20 +79,41 @@ class DefaultFilter:
             warnings.warn(f"{len(panel)} rows are too few to train on, {FEW} are needed: this is quick", stacklevel=2)
             return [quick().fit(panel)] * len(seeds)
         early, late = held_out(panel)
-        nets = self._net.fit_seeds(early, seeds, progress=progress, checkpoint=checkpoint)
+        from jointset.filters.members import delete_checkpoints, further_steps, trained_further  # these import torch
+
+        net, more = self._net, further_steps(self._net.steps)
+        again = None if checkpoint is None else f"{checkpoint}.further"
+        nets = net.fit_seeds(
+            early, seeds, progress=_part(progress, 0, more), checkpoint=checkpoint, keep_checkpoint=True
+        )
+        after = trained_further(nets, panel, _part(progress, net.steps, 0), again)
         expert = VARFilter(None if panel.n_sensors <= DENSE else FactorCorrelations())
         known, final = expert.fit(early), expert.fit(panel)
-        return [_composed(one.split(), known, final, late).fit(panel) for one in nets]
+        fitted = [
+            _composed(one.split(), known, (*also.split(), final), late).fit(panel)
+            for one, also in zip(nets, after, strict=True)
+        ]
+        for file in (checkpoint, again):
+            delete_checkpoints(file, self.device)
+        return fitted
 
 
-def _composed(nets: list[NodeNet], known: VARFilter, final: VARFilter, late: Panel) -> ScaledFilter:
+def _part(progress: Progress | None, before: int, after: int) -> Progress | None:
+    """Progress of a part of the training, so many steps before and after it."""
+    if progress is None:
+        return None
+    return lambda step, total, loss: progress(before + step, before + total + after, loss)
+
+
+def _composed(nets: list[NodeNet], known: VARFilter, final: Sequence[Any], late: Panel) -> ScaledFilter:
     """The pool with its weights, correlations and scales chosen on rows that its members have not seen.
 
-    `known` is the expert as it stands before these rows, `final` the one that has seen all.
+    `nets` and `known`, the expert, are members as they stand before these rows, `final` those that have seen all.
     """
     members = tuple(_recorded(one, late) if late.n_sensors <= DENSE else one for one in (*nets, known))
     trial = PooledFilter(members, frozen=True).weigh(late)
-    pool = replace(trial, members=(*(_starting_after(late, net) for net in nets), final))
+    *learned, expert = final
+    pool = replace(trial, members=(*(_starting_after(late, net) for net in learned), expert))
     half_life = _whitening(trial, late)
     if half_life is None:
         return replace(ScaledFilter(trial, frozen=True).choose(late), inner=pool)

@@ -81,7 +81,7 @@ class NodeNet:
     identities: tuple[bool, ...] = (False, True)
     rank: int = 4
     width: int = 32
-    steps: int = 4000
+    steps: int = 2800
     window: int = 72
     skip: int = 12
     batch: int = 8
@@ -118,6 +118,7 @@ class NodeNet:
         *,
         progress: Progress | None = None,
         checkpoint: str | Path | None = None,
+        keep_checkpoint: bool = False,
     ) -> list[NodeNet]:
         """Independent pools for several seeds (0 .. k - 1 for a number k), trained in one program."""
         seeds = seed_list(seeds)
@@ -126,9 +127,11 @@ class NodeNet:
         if panel.timestamps is not None and panel.cadence:
             fitted = replace(fitted, cadence=panel.cadence, first_time=int(panel.timestamps[-1]) + panel.cadence)
         require_extra("torch", "training the learned members")
-        from jointset.filters.members import trained_members  # torch is imported here
+        from jointset.filters.members import delete_checkpoints, fresh_entries, trained_members  # these import torch
 
-        trained = trained_members(fitted, panel, seeds, progress, checkpoint)
+        trained = trained_members(fitted, panel, fresh_entries(fitted, seeds), progress, checkpoint)
+        if not keep_checkpoint:
+            delete_checkpoints(checkpoint, self.device)
         return [
             replace(fitted, seed=seed, weights=self._pooled(seed, trained, [*range(k * members, (k + 1) * members)]))
             for k, seed in enumerate(seeds)

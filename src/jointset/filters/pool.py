@@ -1,4 +1,4 @@
-"""A pool of filters: their laws mixed into one, with weights from rows that none of them was fitted on.
+"""A pool of filters: one law from theirs, with weights from rows that none of them was fitted on.
 
 The last rows of the training panel are held out: members are fitted on the others, and weighed by the Student-t log
 density of the held-out readings under their laws and the size of the sets that hold them. Then each is fitted on the
@@ -17,6 +17,7 @@ from jointset.abilities import Shaped, message_start
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.filters.held_out import BLOCK, FEWEST, WARMUP, blocks_of_laws, enough, follows_clock, held_out
+from jointset.filters.remembered import Remembered
 from jointset.law_blocks import concatenate
 from jointset.panel import Panel
 from jointset.pooling import log_scores, log_size, mixture_weights, pooled, some_rows
@@ -32,8 +33,8 @@ class PooledState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class PooledFilter:
-    """A filter whose law has the mean and covariance of the mixture of its members' laws.
+class PooledFilter(Remembered):
+    """A filter whose law is the geometric mean of its members' laws, weight by weight.
 
     Parameters
     ----------
@@ -100,8 +101,8 @@ class PooledFilter:
     def weigh(self, panel: Panel) -> PooledFilter:
         """The pool of these fitted members with weights and sizes from rows they were not fitted on.
 
-        Weights that maximise the likelihood of the mixture (EM), equal ones, and each member by itself: those win whose
-        ellipsoids are the smallest that hold 90 % of the rows. Where rows are few, weights are equal.
+        Weights that maximise the likelihood of a mixture (EM), or equal ones: those win whose ellipsoids are the
+        smallest that hold 90 % of the rows. Where rows are few, weights are equal.
         """
         count = len(self.members)
         equal = np.full(count, 1.0 / count)
@@ -111,7 +112,7 @@ class PooledFilter:
         scores, tails = zip(*(log_scores(law, y) for law in laws), strict=True)
         sizes = np.array([one.size for one in tails])
 
-        tried = [mixture_weights(np.stack(scores, axis=1)), equal, *np.eye(count)]
+        tried = mixture_weights(np.stack(scores, axis=1)), equal
         best = min(tried, key=lambda weights: log_size(pooled(laws, weights, sizes), y))
         return replace(self, weights=best, sizes=sizes)
 
@@ -147,8 +148,7 @@ class PooledFilter:
         """Numbers (T,) that the law of a row holds: a matrix of every member."""
         return np.full(len(values), len(self.members) * values.shape[1] ** 2)
 
-    def law(self, state: PooledState) -> Any:
-        """Law of the next reading."""
+    def _law(self, state: PooledState) -> Any:
         return self._pooled([self.members[k].law(state.members[k]) for k in self._used])
 
     def step(self, state: PooledState, y: Array) -> PooledState:

@@ -27,7 +27,7 @@ SENSOR = (0.0, 300.0, 1000.0, 3000.0)  # half-lives in rows that are tried; 0: t
 WHOLE = (0.0, 12.0, 48.0, 200.0)
 LARGEST = 20.0  # a square counts as no more than so many of the present average
 REACH = 20.0  # averages stay within so many times what is usual
-GAIN = 0.002  # log density a reading that a moving scale must bring: less may be chance
+GAIN = 0.02  # log density a reading that moving scales must bring: with less, sets are wider more often than smaller
 NUMBERS = 20_000_000  # that the covariances which are factorised for a choice may hold
 LAST = 1000  # training rows that say what is usual
 

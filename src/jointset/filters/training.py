@@ -68,13 +68,19 @@ def train(
     *,
     device: str = "cpu",
     dtype: torch.dtype = torch.float32,
+    begin: Sequence[Any] | None = None,
     progress: Callable[[int, int, float], None] | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 1000,
+    keep_checkpoint: bool = False,
 ) -> Trained:
-    """Train one set of weights for each seed on rows (T, N), in order; NaN = missing. float64 is for checks."""
+    """Train one set of weights for each seed on rows (T, N), in order; NaN = missing. float64 is for checks.
+
+    `begin` holds the weights that each seed goes on from, instead of fresh ones. A checkpoint that is kept holds the
+    finished run at the end: the same call gives it back at once.
+    """
     recipe = recipe.for_rows(len(values))
-    run = _Run(model, values, recipe, seeds, usable_device(device), dtype)
+    run = _Run(model, values, recipe, seeds, usable_device(device), dtype, begin)
     if checkpoint is not None:
         run.resume(Path(checkpoint))
     small = recipe.batch * np.shape(values)[1] < 8000
@@ -87,7 +93,7 @@ def train(
         if checkpoint is not None and (run.step // checkpoint_every) * checkpoint_every > run.step - CHECK:
             run.save(Path(checkpoint))
     if checkpoint is not None:
-        Path(checkpoint).unlink(missing_ok=True)
+        run.save(Path(checkpoint)) if keep_checkpoint else Path(checkpoint).unlink(missing_ok=True)
     return run.result()
 
 
@@ -123,7 +129,9 @@ class _Run:
         seeds: Sequence[int],
         device: Any,
         dtype: torch.dtype = torch.float32,
+        begin: Sequence[Any] | None = None,
     ) -> None:
+        self.begin = begin
         self.model, self.recipe, self.seeds, self.device, self.dtype = model, recipe, list(seeds), device, dtype
         self.total = recipe.total(len(values))
         self.series = torch.tensor(np.asarray(values), dtype=dtype, device=device)
@@ -150,7 +158,7 @@ class _Run:
         self.good = [w.detach().clone() for w in self.weights]
 
     def _fresh(self) -> tuple[type, list[torch.Tensor]]:
-        initial = [self.model.initial(np.random.default_rng([seed, 0])) for seed in self.seeds]
+        initial = self.begin or [self.model.initial(np.random.default_rng([seed, 0])) for seed in self.seeds]
         stacked = [np.stack(parts) for parts in zip(*initial, strict=True)]
         tensors = [torch.as_tensor(x, dtype=self.dtype, device=self.device).requires_grad_() for x in stacked]
         return type(initial[0]), tensors
@@ -276,8 +284,12 @@ class _Run:
                 self.optimiser.state[w] = {"step": count, **{key: tensors[f"{key}.{i}"] for key in MOMENTS}}
 
     def _identity(self) -> str:
-        data = hashlib.sha256(self.series.cpu().numpy().tobytes()).hexdigest()
-        return repr((self.recipe, self.seeds, data, self.model.identity(), [tuple(w.shape) for w in self.weights]))
+        data = hashlib.sha256(self.series.cpu().numpy().tobytes())
+        for one in self.begin or ():
+            data.update(b"".join(np.asarray(x, dtype=np.float32).tobytes() for x in one))
+        return repr(
+            (self.recipe, self.seeds, data.hexdigest(), self.model.identity(), [tuple(w.shape) for w in self.weights])
+        )
 
 
 def last_seen(windows: torch.Tensor, time: int) -> torch.Tensor:

@@ -15,6 +15,7 @@ import numpy as np
 from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.errors import require
+from jointset.filters.remembered import Remembered
 from jointset.laws import DenseLaw
 from jointset.panel import Panel
 from jointset.pooling import matrix_of, steady
@@ -34,7 +35,7 @@ class WhitenedState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class WhitenedFilter:
+class WhitenedFilter(Remembered):
     """A filter whose law has the correlations that the residuals of the inner one show.
 
     Parameters
@@ -90,8 +91,7 @@ class WhitenedFilter:
         """Numbers (T,) that the work on a row holds: its law, its root and its shape."""
         return np.full(len(values), 3 * values.shape[1] ** 2)
 
-    def law(self, state: WhitenedState) -> DenseLaw:
-        """Law of the next reading."""
+    def _law(self, state: WhitenedState) -> DenseLaw:
         inner = self.inner.law(state.inner)
         root = np.linalg.cholesky(steady(matrix_of(inner)))
         return DenseLaw(inner.mean, Covariance(root @ self._shape(state.moment) @ root.T))
