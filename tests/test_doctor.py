@@ -107,7 +107,7 @@ def test_fit_and_demo_in_numbers(readings, monkeypatch):
     found = answer("fit", "readings.csv", "--out", "model", "--method", "kalman", "--json")
     assert found["rows"] == {"training": 420, "calibration": 120, "test": 60} and found["scores"] == 71
     assert found["method"] == "kalman" and len(found["sensors"]) == 8 and 0.5 < found["test"]["joint"] <= 1.0
-    shown = answer("demo", "--json", "--n", "8", "--length", "800")
+    shown = answer("demo", "--compare", "--json", "--n", "8", "--length", "800")
     assert shown["methods"]["static"]["steps"] == 80 and shown["page"] == "demo/report.html"
 
 

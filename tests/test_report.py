@@ -36,7 +36,7 @@ PICTURES = ("overview.png", "scores.png", "pair.png", "coverage.png", "sizes.png
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
     folder = tmp_path_factory.mktemp("demo") / "deep" / "report"
     options = ["--track", "b", "--n", "12", "--seed", "4", "--length", "1500", "--out", str(folder)]
-    result = CliRunner().invoke(app, ["demo", *options])
+    result = CliRunner().invoke(app, ["demo", "--compare", *options])
     assert result.exit_code == 0, result.output
     return result, folder
 
@@ -112,7 +112,7 @@ def test_the_page_tells_numbers_and_provenance(demo: tuple[Any, Path]) -> None:
         assert f"{100 * row['joint']:.1f} %" in text
         assert f"{row['log_volume']:.3f}" in text
     assert "A network of 12 sensors was simulated for 1,500 steps." in text
-    assert "jointset demo --track B --n 12 --seed 4 --length 1500 --alpha 0.1" in text
+    assert "jointset demo --compare --track B --n 12 --seed 4 --length 1500 --alpha 0.1" in text
     assert TRACKS["B"] in text
 
 
@@ -125,7 +125,7 @@ def test_what_is_written_into_the_page_is_escaped(tmp_path: Path) -> None:
 
 
 def test_a_short_demo_is_refused_in_one_line(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["demo", "--n", "8", "--length", "400", "--out", f"{tmp_path}/d"])
+    result = CliRunner().invoke(app, ["demo", "--compare", "--n", "8", "--length", "400", "--out", f"{tmp_path}/d"])
     assert result.exit_code == 2
     assert "too few for alpha=0.1" in result.stderr
 

@@ -16,6 +16,7 @@ from jointset.commands.doctor import doctor_command
 from jointset.commands.fit import fit_command
 from jointset.commands.methods import methods_command
 from jointset.commands.predict import predict_command
+from jointset.commands.replay import replay_command
 from jointset.commands.report import report_command
 from jointset.commands.serve import serve_command
 from jointset.commands.simulate import demo_command, generate_command
@@ -55,6 +56,7 @@ app.command("generate")(generate_command)
 app.command("fit")(fit_command)
 app.command("predict")(predict_command)
 app.command("stream")(stream_command)
+app.command("replay")(replay_command)
 app.command("serve")(serve_command)
 
 

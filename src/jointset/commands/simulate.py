@@ -1,4 +1,4 @@
-"""`jointset demo` and `jointset generate`: a simulated network, compared or written to a file."""
+"""`jointset demo` and `jointset generate`: simulated networks, shown, compared or written to a file."""
 
 from __future__ import annotations
 
@@ -22,22 +22,72 @@ Length = Annotated[int, typer.Option(help="Number of steps.")]
 
 
 def demo_command(
+    live: Annotated[
+        bool, typer.Option("--live", help="Serve a simulated city, with a page to watch and an incident a minute.")
+    ] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Compare a few methods on a simulated network instead.")
+    ] = False,
     track: Track = "A",
     n: Size = 30,
     seed: Seed = 0,
     length: Length = 8000,
     alpha: Alpha = 0.1,
+    port: Annotated[int, typer.Option(help="With --live: port of the page; 0: any that is free.")] = 8000,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("demo"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
+    """Show on a simulated city how an incident and a broken sensor are found and named, and write a page about it.
+
+    --track, --n and --length go with --compare.
+    """
+    from jointset.errors import require, require_alpha
+
+    require_alpha(alpha)
+    require(not (live and compare), "--live and --compare are two demonstrations: choose one")
+    if live:
+        from jointset.commands.live_demo import live_demo
+
+        live_demo(out, seed, alpha, port)
+    elif compare:
+        compare_methods(track, n, seed, length, alpha, out, as_json)
+    else:
+        tell(seed, alpha, out, as_json)
+
+
+def tell(seed: int, alpha: float, out: Path, as_json: bool) -> None:
+    """The story of a city, and its page."""
+    from jointset.report.model_page import write_course_page
+    from jointset.report.story import METHOD, tell_story
+    from jointset.writing import new_folder
+
+    folder = new_folder(out)
+    with phases(4) as started:
+        story = tell_story(seed, alpha, started)
+        started("drawing")
+        page = folder / "report.html"
+        write_course_page(page, "A simulated city", story.course)
+    if as_json:
+        events = [{**event._asdict(), "minutes": event.late} for event in story.events]
+        show_json({"page": str(page), "events": events, "false_alarms": story.false_alarms})
+        return
+    city = f"{len(story.course.before.sensors)} loop detectors, a reading every five minutes"
+    typer.echo(f"A simulated city: {city}. {METHOD} was fitted on seven days and calibrated on three.")
+    typer.echo("Two days with trouble follow:")
+    for event in story.events:
+        alarm = "no alarm" if event.alarm is None else f"alarm after {event.late} minutes: {event.alarm['text']}"
+        typer.echo(f"  {event.when}  {event.what} at {event.sensor}\n{'':20}{alarm}")
+    typer.echo(f"  alarms about nothing: {len(story.false_alarms)}")
+    typer.echo(f"Open {page} to see it. With a live page: jointset demo --live")
+
+
+def compare_methods(track: str, n: int, seed: int, length: int, alpha: float, out: Path, as_json: bool) -> None:
     """Compare a few methods on a simulated network and write a report page."""
     from jointset.datasets import generate_grssf
-    from jointset.errors import require_alpha
     from jointset.report.demo import METHODS, TRACKS, compare, methods_here
     from jointset.report.page import write_report
     from jointset.writing import new_folder
 
-    require_alpha(alpha)
     methods = methods_here()
     if left_out := [name for name in METHODS if name not in methods]:
         note(f"{some(left_out)} left out: {lack_of('torch', 'training')}")
@@ -48,9 +98,9 @@ def demo_command(
         results = compare(panel, methods, alpha, started)
         started("drawing")
         facts: dict[str, Any] = {"track": track.upper(), "n": n, "seed": seed, "length": length, "alpha": alpha}
-        facts["command"] = " ".join(["jointset demo", *(f"--{name} {value}" for name, value in facts.items())])
+        given = " ".join(f"--{name} {value}" for name, value in facts.items())
         facts |= {"about": TRACKS[track.upper()], "created": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"}
-        page = write_report(folder, results, facts)
+        page = write_report(folder, results, facts | {"command": f"jointset demo --compare {given}"})
     if as_json:
         show_json({"page": str(page), "methods": {method: result.row() for method, result in results.items()}})
         return

@@ -15,10 +15,10 @@ from jointset.errors import InputError, some
 from jointset.own_bands import own_rule
 from jointset.pages.shell import render_page, write_text
 from jointset.panel import Panel
-from jointset.passes import Progress, laws_of
+from jointset.passes import Progress
 from jointset.predictor import JointPredictor
 from jointset.promise import FAR, promise_of
-from jointset.report.spells import Spell, spells_of
+from jointset.report.alarm_course import AlarmCourse, alarm_course
 from jointset.runs import Run
 from jointset.sensor_places import Places, drawing, places_of
 from jointset.writing import json_ready
@@ -27,52 +27,45 @@ SCRIPTS = (
     *("elements.js", "scales.js", "station.js", "sheet.js", "scorechart.js", "sensormap.js", "bandchart.js"),
     *("panels.js", "board.js", "model.js"),
 )
-CELLS = 300_000  # readings of single sensors that a page holds, those of the last rows
+ROWS = 3_000  # last rows that a page holds sensor by sensor, with their alarms,
+CELLS = 300_000  # and readings in all
 ILL = ("silent", "stuck")
 
 
 class Course(NamedTuple):
-    """A model and the rows it went through: before them, after them, the run, and shares of the score (K, N)."""
+    """A model and the rows it went through: before them, after them, the run, and alarms of the last K rows."""
 
     before: JointPredictor
     after: JointPredictor
     run: Run | None
-    shares: Array
+    told: AlarmCourse
 
 
 def write_model_page(
     path: Path, name: str, predictor: JointPredictor, panel: Panel | None = None, progress: Progress | None = None
 ) -> None:
     """Write the page of a model, with the rows that follow those it has seen where they are given."""
-    course = course_of(predictor, panel, progress)
-    places = predictor.places or (None if panel is None else places_of(panel))
-    data = page_data(name, course, places)
-    shown = {"title": name, "about": about(course), "verdict": data["verdict"], "target": 1.0 - predictor.alpha}
+    write_course_page(path, name, course_of(predictor, panel, progress), None if panel is None else places_of(panel))
+
+
+def write_course_page(path: Path, name: str, course: Course, places: Places | None = None) -> None:
+    """Write the page of a model that went through rows; `places` are for a model that keeps none."""
+    data = page_data(name, course, course.before.places or places)
+    shown = {"title": name, "about": about(course), "verdict": data["verdict"], "target": 1.0 - course.before.alpha}
     write_text(path, render_page("board", shown, SCRIPTS, data))
 
 
 def course_of(predictor: JointPredictor, panel: Panel | None, progress: Progress | None = None) -> Course:
-    """Go through the rows of a panel; the predictor given is left as it was."""
+    """Go through the rows of a panel, through the last as the service does; the predictor given is left as it was."""
     before, after = predictor.copy(), predictor.copy()
     if panel is None or not len(panel):
-        return Course(before, after, None, np.zeros((0, len(predictor.sensors))))
-    kept = min(len(panel), max(1, CELLS // len(predictor.sensors)))
+        return Course(before, after, None, AlarmCourse(np.zeros((0, len(predictor.sensors))), [], {}))
+    kept = min(len(panel), ROWS, max(1, CELLS // len(predictor.sensors)))
     first, last = panel[: len(panel) - kept], panel[len(panel) - kept :]
     head = after.run(first, regions=False, progress=progress) if len(first) else None
-    shares = shares_of(after, last)
-    run = after.run(last, regions=False, progress=progress)
-    return Course(before, after, run if head is None else joined(head, run), shares)
-
-
-def shares_of(predictor: JointPredictor, panel: Panel) -> Array:
-    """Share of every sensor in the score of every row (T, N), 0 where it was not read."""
-    parts = [
-        np.atleast_2d(predictor.score.contributions(law, rows))
-        for law, rows, _ in laws_of(predictor, panel, predictor.filter_state)
-    ]
-    weights = np.maximum(np.nan_to_num(np.concatenate(parts)), 0.0)
-    total = weights.sum(axis=1, keepdims=True)
-    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    told = alarm_course(after, last, progress)
+    run = after.run(last, regions=False)
+    return Course(before, after, run if head is None else joined(head, run), told)
 
 
 def joined(first: Run, second: Run) -> Run:
@@ -97,10 +90,8 @@ def page_data(name: str, course: Course, places: Places | None) -> dict[str, Any
     """What the scripts of the page draw."""
     before, after, run = course.before, course.after, course.run
     sensors, m = before.sensors, before.n_calibration
-    spells = [] if run is None else spells_of(before, run, course.shares)
-    ailing = {
-        spell.sensors[0]: spell.kind for spell in spells if spell.last is None and spell.kind in ("silent", "stuck")
-    }
+    told = course.told
+    first = 0 if run is None else len(run.score) - len(told.shares)
     lower, upper = after.predict().bounds
     rows = calibration_rows(before) if run is None else run_rows(run)
     return {
@@ -111,12 +102,12 @@ def page_data(name: str, course: Course, places: Places | None) -> dict[str, Any
         "own": own_rule(before.score, None if before.usual is None else before.usual.own),
         "count": m if run is None else len(run.score),
         **rows,
-        "detail": detail(run, course.shares),
-        "alarms": [alarm(spell, run) for spell in spells if run is not None],
-        "ailing": ailing,
+        "detail": detail(run, told.shares),
+        "alarms": [{**one, "row": first + one["row"], "end": first + one["end"]} for one in told.alarms()],
+        "ailing": told.ailing,
         "next": {"lower": ends(lower), "upper": ends(upper), "radius": ends(np.array([after.radius]))[0]},
         "trust": trust_of(after),
-        "verdict": verdict(course, ailing),
+        "verdict": verdict(course),
         "words": clock_words(run),
     }
 
@@ -166,15 +157,6 @@ def ends(numbers: Array) -> list[Any]:
     return [float(f"{x:.6g}") if np.isfinite(x) else "inf" if x > 0 else "-inf" for x in numbers.tolist()]
 
 
-def alarm(spell: Spell, run: Run) -> dict[str, Any]:
-    """A spell as an alarm of the page."""
-    last = len(run.score) - 1 if spell.last is None else spell.last
-    when = np.arange(len(run.score)) if run.timestamps is None else run.timestamps
-    until = None if spell.last is None else int(when[last])
-    ends = {"row": spell.first, "end": last, "since": int(when[spell.first]), "until": until}
-    return {"kind": spell.kind, "sensors": list(spell.sensors), "text": "", **ends}
-
-
 def trust_of(predictor: JointPredictor) -> dict[str, Any] | None:
     """The predictor's trust as the scripts take it; None where it has none."""
     with suppress(InputError):
@@ -191,9 +173,9 @@ def clock_words(run: Run | None) -> str:
     return f"Inside {clock.words}." if clock.words else "No hour and no weekday differs by more than chance explains."
 
 
-def verdict(course: Course, ailing: dict[str, str]) -> dict[str, str]:
+def verdict(course: Course) -> dict[str, str]:
     """The traffic light and one sentence: what was promised beside what was seen, and what speaks against it."""
-    run, trust = course.run, trust_of(course.after)
+    run, trust, ailing = course.run, trust_of(course.after), course.told.ailing
     promise = None if run is None else promise_of(course.before, run)
     if run is None or promise is None:
         worth = "" if trust is None else f"; {trust['verdict']}"

@@ -1,0 +1,38 @@
+"""The demonstration's story: what happened is found and named, and nothing else is."""
+
+import pytest
+from typer.testing import CliRunner
+
+from jointset.cli import app
+from jointset.report import story
+
+
+@pytest.fixture(scope="module")
+def told():
+    return story.tell_story(seed=0)
+
+
+def test_the_incident_is_found_within_six_rows_at_its_detector(told):
+    incident = told.events[0]
+    assert incident.late <= 30 and incident.alarm["kind"] == "sustained"
+    assert incident.sensor in (incident.alarm["where"], incident.alarm["sensors"][0])
+
+
+def test_the_frozen_detector_is_found_and_nothing_else_is(told):
+    frozen = told.events[1]
+    assert frozen.alarm["kind"] == "stuck" and frozen.alarm["sensors"] == [frozen.sensor]
+    assert told.false_alarms == []
+
+
+def test_demo_tells_it_and_writes_a_page(monkeypatch, told, tmp_path):
+    monkeypatch.setattr(story, "tell_story", lambda *given: told)
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "demo")])
+    assert done.exit_code == 0, done.output
+    for event in told.events:
+        assert f"{event.what} at {event.sensor}" in done.output and event.alarm["text"] in done.output
+    assert "alarms about nothing: 0" in done.output and (tmp_path / "demo" / "report.html").stat().st_size > 100_000
+
+
+def test_two_demonstrations_at_once_are_refused():
+    done = CliRunner().invoke(app, ["demo", "--live", "--compare"])
+    assert done.exit_code == 2 and "choose one" in done.output
