@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import WebSocket, WebSocketDisconnect
 from starlette.concurrency import run_in_threadpool
@@ -23,12 +23,19 @@ CATCH_UP = 10_000  # rows that a listener is given from the past
 TOO_SLOW, TRY_LATER = 1013, 1013
 
 
+class News(NamedTuple):
+    """A message, and the number of the log that it is about."""
+
+    number: int
+    text: str
+
+
 class Feed:
     """The listeners of one network."""
 
     def __init__(self, network: Network, loop: asyncio.AbstractEventLoop) -> None:
         self.network, self.loop = network, loop
-        self.listeners: set[asyncio.Queue[str | None]] = set()
+        self.listeners: set[asyncio.Queue[News | None]] = set()
         network.listeners.append(self._heard)
 
     def close(self) -> None:
@@ -39,18 +46,18 @@ class Feed:
         """Called by the thread of the network after a commit."""
         if not self.listeners:
             return
-        texts = [message(entry, self.network.sensors) for entry in entries]
-        texts += [json.dumps({"type": "alarm", "row": number, **one}) for number, one in changes]
-        self.loop.call_soon_threadsafe(self._tell, texts)
+        news = [News(entry.number, message(entry, self.network.sensors)) for entry in entries]
+        news += [News(number, json.dumps({"type": "alarm", "row": number, **one})) for number, one in changes]
+        self.loop.call_soon_threadsafe(self._tell, news)
 
-    def _tell(self, texts: list[str]) -> None:
+    def _tell(self, news: list[News]) -> None:
         for listener in list(self.listeners):
-            if listener.qsize() + len(texts) > WAITING:
+            if listener.qsize() + len(news) > WAITING:
                 self.listeners.discard(listener)
                 listener.put_nowait(None)
                 continue
-            for text in texts:
-                listener.put_nowait(text)
+            for one in news:
+                listener.put_nowait(one)
 
 
 def message(entry: Entry, sensors: tuple[str, ...]) -> str:
@@ -68,7 +75,7 @@ async def serve_socket(socket: WebSocket, feed: Feed) -> None:
         await socket.close(TRY_LATER, "too many listeners: try again later")
         return
     asked = socket.query_params.get("after", "")
-    listener: asyncio.Queue[str | None] = asyncio.Queue()
+    listener: asyncio.Queue[News | None] = asyncio.Queue()
     feed.listeners.add(listener)
     after = int(asked) if asked.isdecimal() and len(asked) < 19 else None
     telling = asyncio.create_task(_tell(socket, feed, listener, after))
@@ -82,7 +89,7 @@ async def serve_socket(socket: WebSocket, feed: Feed) -> None:
         telling.cancel()
 
 
-async def _tell(socket: WebSocket, feed: Feed, listener: asyncio.Queue[str | None], after: int | None) -> None:
+async def _tell(socket: WebSocket, feed: Feed, listener: asyncio.Queue[News | None], after: int | None) -> None:
     network = feed.network
     now = network.standing.number
     await socket.send_text(json.dumps({"type": "hello", "row": now, "sensors": list(network.sensors)}))
@@ -91,7 +98,8 @@ async def _tell(socket: WebSocket, feed: Feed, listener: asyncio.Queue[str | Non
         for text in await run_in_threadpool(_past, network, asked):
             await socket.send_text(text)
     while (news := await listener.get()) is not None:
-        await socket.send_text(news)
+        if news.number > now:  # those up to now came from the past
+            await socket.send_text(news.text)
     await socket.close(TOO_SLOW, "too slow: connect again with ?after=ROW")
 
 

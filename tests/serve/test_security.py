@@ -1,0 +1,182 @@
+"""Who may ask, how often and how much; what is told to browsers; what listens only on this machine."""
+
+import json
+import threading
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("fastapi")
+
+from starlette.websockets import WebSocketDisconnect
+
+from conftest import client_of
+from jointset.cli import app
+from jointset.errors import InputError
+from jointset.live import feed, requests
+from jointset.live import network as network_module
+from jointset.live.opening import open_network
+from jointset.live.security import Guard, Rates, read_tokens
+
+LIVE = "ws://127.0.0.1/city/live"
+TOKEN = "0123456789abcdef0123"
+
+
+@pytest.fixture
+def network(model, tmp_path):
+    found = open_network("city", model, tmp_path / "store")
+    yield found
+    found.close()
+
+
+def test_other_addresses_need_a_token_or_tls(model, tmp_path):
+    given = ["serve", f"city={model}", "--store", str(tmp_path / "s"), "--host", "0.0.0.0", "--port", "0"]
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 2 and "--token-file" in result.output
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("name", ["..", "health", "a b", "", "x" * 80, ".hidden"])
+def test_names_that_are_no_part_of_an_address_are_refused(model, tmp_path, name):
+    result = CliRunner().invoke(app, ["serve", f"{name}={model}", "--store", str(tmp_path / "s")])
+    assert result.exit_code == 2 and "cannot be called" in result.output
+    assert not (tmp_path / "s").exists()
+
+
+def test_tokens_are_asked_for(network, rows):
+    with client_of({"city": network}, Guard(tokens=(TOKEN.encode(),))) as client:
+        for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {TOKEN}"}):
+            answer = client.post("/city/observations", json=rows[0], headers=headers)
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+        assert network.standing.number == 0
+        known = {"authorization": f"Bearer {TOKEN}"}
+        assert client.post("/city/observations", json=rows[0], headers=known).status_code == 200
+        assert client.get("/health").status_code == 200
+        assert client.get("/metrics").status_code == 401
+        with pytest.raises(WebSocketDisconnect), client.websocket_connect(LIVE):
+            pass
+        with client.websocket_connect(LIVE, subprotocols=[f"bearer.{TOKEN}"]) as socket:
+            assert socket.receive_json()["type"] == "hello"
+
+
+def test_token_files(tmp_path):
+    path = tmp_path / "tokens"
+    path.write_text(f"# ours\n{TOKEN}\n")
+    path.chmod(0o600)
+    assert read_tokens(path) == (TOKEN.encode(),)
+    path.chmod(0o644)
+    with pytest.raises(InputError, match="chmod 600"):
+        read_tokens(path)
+    path.chmod(0o600)
+    for text, words in (("", "no token"), ("short\n", "shorter")):
+        path.write_text(text)
+        with pytest.raises(InputError, match=words):
+            read_tokens(path)
+    with pytest.raises(InputError, match="cannot read"):
+        read_tokens(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"host": "evil.example"},
+        {"sec-fetch-site": "cross-site"},
+    ],
+)
+def test_pages_of_other_sites_cannot_write(served, rows, headers):
+    answer = served.client.post("/city/observations", json=rows[0], headers=headers)
+    assert answer.status_code == 403 and served.network.standing.number == 0
+
+
+def test_the_page_of_the_service_itself_may(served, rows):
+    headers = {"origin": "http://127.0.0.1", "sec-fetch-site": "same-origin"}
+    assert served.client.post("/city/observations", json=rows[0], headers=headers).status_code == 200
+
+
+def test_bodies_and_rates_are_bounded(network, rows):
+    with client_of({"city": network}, Guard(rate=5.0, burst=10.0, most_bytes=2_000)) as client:
+        large = client.post("/city/observations", json=rows[:50])
+        assert large.status_code == 413 and "2,000 bytes" in large.json()["error"]
+        unsaid = client.post("/city/observations", content=(b" " * 1_000 for _ in range(4)))
+        assert unsaid.status_code == 413
+        answers = [client.get("/city/region") for _ in range(20)]
+        assert {one.status_code for one in answers} == {200, 429}
+        assert answers[-1].headers["retry-after"] == "1"
+    assert network.standing.number == 0
+
+
+def test_rates_are_kept_for_a_bounded_number_of_clients():
+    rates = Rates(1.0, 1.0)
+    for i in range(20_000):
+        rates.wait(str(i), 0.0)
+    assert len(rates._buckets) == 10_000
+
+
+def test_headers_of_every_answer(served):
+    for path in ("/health", "/city/region", "/docs", "/nowhere/region"):
+        headers = served.client.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "unsafe-eval" not in headers["content-security-policy"]
+
+
+def test_listeners_hear_rows_and_catch_up(served, rows):
+    served.client.post("/city/observations", json=rows[:5])
+    with served.client.websocket_connect(f"{LIVE}?after=3") as socket:
+        assert socket.receive_json()["row"] == 5
+        assert [socket.receive_json()["row"] for _ in range(2)] == [4, 5]
+        answer = served.client.post("/city/observations", json=rows[5]).json()
+        heard = socket.receive_json()
+        assert heard["type"] == "row" and {key: heard[key] for key in answer} == answer
+        assert heard["values"] == rows[5]["values"]
+
+
+def test_a_listener_that_is_too_slow_is_let_go(model, rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(feed, "WAITING", 3)
+    network = open_network("city", model, tmp_path)
+    with client_of({"city": network}) as client:
+        with client.websocket_connect(LIVE) as socket:
+            assert socket.receive_json()["type"] == "hello"
+            client.post("/city/observations", json=rows[:20])
+            closed = socket.receive()
+            assert closed["type"] == "websocket.close" and "after" in closed["reason"]
+        assert client.get("/ready").status_code == 200
+    network.close()
+
+
+def test_requests_that_wait_are_bounded(model, rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(network_module, "WAITING", 2)
+    served = open_network("city", model, tmp_path)
+    gate, inside = threading.Event(), threading.Event()
+    usual = served._commit
+
+    def slow(jobs):
+        inside.set()
+        gate.wait(10)
+        usual(jobs)
+
+    served._commit = slow
+    body = json.dumps(rows[0]).encode()
+    first = served.post(body, "json")
+    inside.wait(10)
+    waiting = [served.post(body, "json"), served.post(body, "json")]
+    with pytest.raises(network_module.Busy, match="wait already"):
+        served.post(body, "json")
+    gate.set()
+    answers = [one.result(10)[0][0] for one in (first, *waiting)]
+    assert [one.get("repeated", False) for one in answers] == [False, True, True]
+    served.close()
+
+
+def test_a_slow_body_is_given_up(served, monkeypatch):
+    monkeypatch.setattr(requests, "PATIENCE", 0.0)
+
+    def drip():
+        yield b"{"
+        time.sleep(0.05)
+        yield b"}"
+
+    assert served.client.post("/city/observations", content=drip()).status_code in (408, 422)
