@@ -12,17 +12,19 @@ sensors it has, and p-values for that trust the tails of the law too far: see do
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jointset import lowrank
-from jointset.abilities import Dividing, NearNormal
+from jointset.abilities import Dividing, NearNormal, TellsOneFromOthers
 from jointset.calibration.shared_level import one_score
 from jointset.contracts import Array
 from jointset.graph_edges import closed_neighbourhoods
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
+from jointset.scores import Mahalanobis
 from jointset.shares import adding_to_one
 
 if TYPE_CHECKING:
@@ -49,6 +51,38 @@ def attribution(predictor: Explains, law: Any, y: Array) -> Array:
         alone = one_score(rule, state, np.where(np.eye(len(scores), dtype=bool), scores, 0.0))
         shares, scores = shares[int(alone.argmax())], one_score(rule, state, scores[None])[0]
     return np.where(shares == 0, 0.0, shares * np.where(shares == 0, 0.0, scores))
+
+
+class Explained(NamedTuple):
+    """What a reading (N,) is under a law: `contributions`, `attribution` and `given_others` at once."""
+
+    contributions: Array
+    shares: Array
+    given: tuple[Array, Array] | None
+
+
+def explained(predictor: Explains, law: Any, y: Array, score: float) -> Explained:
+    """All three for a reading of this score; of a squared distance they follow from one solve."""
+    if type(predictor.score) is not Mahalanobis or type(law) not in (DenseLaw, LowRankLaw) or math.isnan(score):
+        given = law.given_others(y) if isinstance(law, TellsOneFromOthers) else None
+        return Explained(predictor.score.contributions(law, y), attribution(predictor, law, y), given)
+    missing = np.isnan(y)
+    e = np.where(missing, 0.0, y - law.mean)
+    solved, precision = _precision_terms(law, e, missing)
+    precision = np.where(missing, 1.0, precision)
+    step, shares = solved / precision, adding_to_one(e * solved)
+    shares = shares * score if math.isfinite(score) else np.where(shares == 0, 0.0, shares * score)
+    return Explained(solved * step, shares, (y - step, np.where(missing, np.nan, precision**-0.5)))
+
+
+def _precision_terms(law: AnyLaw, e: Array, missing: Array) -> tuple[Array, Array]:
+    """P e (N,) and the diagonal of P, P the precision of what was read; 0 in P e where missing."""
+    if isinstance(law, DenseLaw):
+        S = law.covariance
+        return (S.observed(missing) if missing.any() else S).precision_terms(e)
+    w, L = np.where(missing, 0.0, 1.0 / law.diagonal), law.factor
+    inner = np.linalg.solve(lowrank.capacitance(w, L), L.T) if L.shape[1] else L.T
+    return w * (e - L @ (inner @ (w * e))), w - w * w * (L * inner.T).sum(1)
 
 
 def neighbourhoods(predictor: Explains, law: Any, y: Array) -> list[Neighbourhood]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jointset.abilities import TellsOneFromOthers
-from jointset.attribution import Neighbourhood, attribution, neighbourhoods
+from jointset.attribution import Explained, Neighbourhood, attribution, explained, neighbourhoods
 from jointset.calibration.shared_level import AnyRule
 from jointset.contracts import Array, Reading, Score
 from jointset.graph_edges import Edges
@@ -46,6 +46,10 @@ class Explains:
         Without a graph every sensor is one; a law without a covariance gives none.
         """
         return neighbourhoods(self, self._ahead()[0], self._reading(y))
+
+    def explained(self, y: Reading, score: float) -> Explained:
+        """Contributions, shares and what each reading should be given all others, of a reading of this score."""
+        return explained(self, self._ahead()[0], self._reading(y), score)
 
     def given_others(self, y: Reading) -> tuple[Array, Array] | None:
         """Mean and sd of each reading of a row (N,) given all others, under the next law; None where there is no law.

@@ -170,7 +170,9 @@ class JointPredictor(Explains):
     def expect(self, when: int) -> None:
         """Say when the next reading will be (epoch seconds); without that it follows the last at the usual interval."""
         if isinstance(self.filter, Clocked) and self.filter.follows_clock:
-            self.filter_state, self._pending = self.filter.expect(self.filter_state, when), None
+            told = self.filter.expect(self.filter_state, when)
+            if told is not self.filter_state:  # else it comes when it was expected, and the next law stands
+                self.filter_state, self._pending = told, None
         self.horizon = self.horizon and self.horizon.expecting(when)
 
     def restart(self) -> None:

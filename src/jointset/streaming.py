@@ -201,10 +201,9 @@ def take_step(predictor: JointPredictor, y: Array, top: int = 3, limits: Limits 
         require_sane(y, predictor.sensors, predictor.shift, predictor.scale)
     region, after = predictor.predict(), predictor.copy()
     with np.errstate(all="ignore"):
-        contributions = predictor.contributions(y)
-        shares, given, errors = predictor.attribution(y), predictor.given_others(y), predictor.errors(y)
-        named = _named(predictor, y, contributions, shares, given, top, limits)
         outcome = after.update(y)
+        contributions, shares, given = predictor.explained(y, outcome.score)
+        errors, named = predictor.errors(y), _named(predictor, y, contributions, shares, given, top, limits)
         scored = not math.isnan(outcome.score) or not outcome.observed
         finite = scored and np.isfinite(after.predict().center).all()
         around = predictor.neighbourhoods(y) if finite and not outcome.inside else []

@@ -38,6 +38,7 @@ def serve_command(
     """
     try:
         import fastapi  # noqa: F401
+        import orjson  # noqa: F401
         import uvicorn
     except ImportError:
         raise InputError("the service needs FastAPI and uvicorn: pip install 'jointset[serve]'") from None

@@ -214,7 +214,7 @@ class NodeNet:
 
     def expect(self, state: NodeNetState, when: int) -> NodeNetState:
         """The state when the next reading is known to come at this time (epoch seconds)."""
-        return state._replace(next=int(when))
+        return state if state.next == when else state._replace(next=int(when))
 
     def law(self, state: NodeNetState) -> LowRankLaw:
         """Law of the next reading."""

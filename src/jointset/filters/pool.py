@@ -141,8 +141,10 @@ class PooledFilter(Remembered):
 
     def expect(self, state: PooledState, when: int) -> PooledState:
         """The state when the next reading is known to come at this time (epoch seconds)."""
-        pairs = zip(self.members, state.members, strict=True)
-        return PooledState(tuple(m.expect(s, when) if follows_clock(m) else s for m, s in pairs))
+        used, pairs = self._used, zip(self.members, state.members, strict=True)
+        told = tuple(m.expect(s, when) if k in used and follows_clock(m) else s for k, (m, s) in enumerate(pairs))
+        same = all(one is before for one, before in zip(told, state.members, strict=True))
+        return state if same else PooledState(told)
 
     def law_sizes(self, values: Array) -> Array:
         """Numbers (T,) that the law of a row holds: a matrix of every member."""

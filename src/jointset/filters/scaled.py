@@ -154,7 +154,8 @@ class ScaledFilter:
 
     def expect(self, state: ScaledState, when: int) -> ScaledState:
         """The state when the next reading is known to come at this time (epoch seconds)."""
-        return state._replace(inner=self.inner.expect(state.inner, when))
+        inner = self.inner.expect(state.inner, when)
+        return state if inner is state.inner else state._replace(inner=inner)
 
     def law_sizes(self, values: Array) -> Array:
         """Numbers (T,) that the law of a row holds, before and after it is scaled."""

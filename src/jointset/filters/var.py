@@ -104,7 +104,7 @@ class VARFilter:
 
     def expect(self, state: VARState, when: int) -> VARState:
         """The state when the next reading is known to come at this time (epoch seconds)."""
-        return state._replace(next=int(when))
+        return state if state.next == when else state._replace(next=int(when))
 
     def law_sizes(self, values: Array) -> Array:
         """Numbers (T,) that the law of a row and what it is made of hold."""

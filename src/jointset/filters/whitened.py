@@ -85,7 +85,8 @@ class WhitenedFilter(Remembered):
 
     def expect(self, state: WhitenedState, when: int) -> WhitenedState:
         """The state when the next reading is known to come at this time (epoch seconds)."""
-        return state._replace(inner=self.inner.expect(state.inner, when))
+        inner = self.inner.expect(state.inner, when)
+        return state if inner is state.inner else state._replace(inner=inner)
 
     def law_sizes(self, values: Array) -> Array:
         """Numbers (T,) that the work on a row holds: its law, its root and its shape."""

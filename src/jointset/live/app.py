@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
+import orjson
 from fastapi import FastAPI, Path, Query, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
@@ -96,7 +96,7 @@ async def _told(request: Request, error: Exception) -> Response:
 
 
 def _json(value: Any, status: int = 200) -> Response:
-    return Response(json.dumps(value, allow_nan=False), status, media_type="application/json")
+    return Response(orjson.dumps(value), status, media_type="application/json")
 
 
 def _add_routes(app: FastAPI) -> None:

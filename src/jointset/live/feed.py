@@ -10,6 +10,7 @@ import asyncio
 import json
 from typing import Any, NamedTuple
 
+import orjson
 from fastapi import WebSocket, WebSocketDisconnect
 from starlette.concurrency import run_in_threadpool
 
@@ -64,7 +65,7 @@ def message(entry: Entry, sensors: tuple[str, ...]) -> str:
     """What a listener is told of an entry."""
     if entry.kind == ACTION:
         return json.dumps({"type": "action", "row": entry.number, **entry.answer})
-    return json.dumps({"type": "row", **row_of_history(entry, sensors, FIELDS)}, allow_nan=False)
+    return orjson.dumps({"type": "row", **row_of_history(entry, sensors, FIELDS)}).decode()
 
 
 async def serve_socket(socket: WebSocket, feed: Feed) -> None:

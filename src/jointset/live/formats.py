@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.fleet import Fleet
@@ -28,6 +30,7 @@ KINDS = {
     "": "",
 }
 UNITS = {"ns": 10**9, "us": 10**6, "u": 10**6, "µ": 10**6, "ms": 10**3, "s": 1, "m": 1 / 60, "h": 1 / 3600}
+PLAIN = {"time", "values"}
 MOST_ROWS = 10_000  # of one request
 SENSOR_TAGS = ("sensor", "sensor_id", "sensorid", "station", "detector", "device", "id")
 
@@ -107,6 +110,9 @@ class Reader:
         return self._whole(f"line {number}", found)
 
     def _whole(self, where: str, row: Any) -> Whole:
+        plain = self._plain(row)
+        if plain is not None:
+            return plain
         shape = '{"time": ..., "values": {sensor: number or null}}'
         require(isinstance(row, dict), f"{where} is no object: send {shape}")
         try:
@@ -114,6 +120,20 @@ class Reader:
         except BAD as error:
             said = str(error)
             raise InputError(said if said.startswith(where) else f"{where}: {said}") from None
+
+    def _plain(self, row: Any) -> Whole | None:
+        """A row as nearly all are, time and numbers by the names of sensors; None where it has to be looked at."""
+        if type(row) is not dict or row.keys() != PLAIN or type(row["values"]) is not dict:
+            return None
+        time, given, place = row["time"], row["values"], self.place
+        seconds = live_seconds(time) if type(time) in (str, int) else None
+        values = [math.nan] * len(self.sensors)
+        for name, value in given.items():
+            at = place.get(name)
+            if at is None or type(value) is not float or not -1e300 < value < 1e300:
+                return None
+            values[at] = value
+        return None if seconds is None or abs(seconds) >= 10**11 else Whole(np.array(values), seconds, time)
 
     def _timed(self, where: str, found: Reading) -> Whole:
         require(found.time is not None, f"{where} has no time: send one, so that a row sent twice counts once")

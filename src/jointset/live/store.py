@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 
 from jointset.atomic import sync_folder, writing_to
 from jointset.contracts import Array
@@ -271,7 +272,7 @@ def _cells(entry: Entry) -> tuple[Any, ...]:
         entry.seconds,
         None if entry.time is None else json.dumps(entry.time),
         None if entry.values is None else entry.values.astype("<f8", copy=False).tobytes(),
-        json.dumps(answer, allow_nan=False),
+        orjson.dumps(answer).decode(),
         answer.get("score"),
         answer.get("radius"),
         None if inside is None else int(inside),
@@ -291,7 +292,7 @@ def _entry(cells: tuple[Any, ...]) -> Entry:
         seconds,
         None if time is None else json.loads(time),
         None if reading is None else np.frombuffer(reading, "<f8"),
-        json.loads(answer),
+        orjson.loads(answer),
         None if bounds is None else np.frombuffer(bounds, "<f8").reshape(2, -1),
         None if shares is None else np.frombuffer(shares, "<f4"),
     )

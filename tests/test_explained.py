@@ -1,0 +1,44 @@
+"""What is told of a reading at once is what is told of it one by one; a law that stands is not made again."""
+
+import numpy as np
+import pytest
+
+from jointset import JointPredictor, generate_grssf
+from jointset.filters.var import VARFilter
+from jointset.methods import predictor_for
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    return generate_grssf("A", n=8, length=1200, seed=5).panel.split()
+
+
+@pytest.mark.parametrize("name", ["kalman", "kalman:box", "quick", "ewma+aci", "factor"])
+@pytest.mark.parametrize("gaps", [0, 3, 8])
+def test_one_pass_tells_the_same(blocks, name, gaps):
+    train, _, calibration, test = blocks
+    predictor = predictor_for(name).fit(train).calibrate(calibration)
+    y = test.values[0].copy()
+    y[:gaps] = np.nan
+    after = predictor.copy()
+    found = predictor.explained(y, after.update(y).score)
+    np.testing.assert_allclose(found.contributions, predictor.contributions(y), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.shares, predictor.attribution(y), rtol=1e-9, atol=1e-12)
+    given = predictor.given_others(y)
+    assert (given is None) == (found.given is None)
+    if given is not None:
+        for one, other in zip(found.given, given, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_a_reading_that_comes_when_it_was_expected_leaves_the_next_law(blocks):
+    train, _, calibration, test = blocks
+    predictor = JointPredictor(VARFilter()).fit(train).calibrate(calibration)
+    assert predictor.follows_clock
+    before, ahead, usual = predictor.predict().center, predictor._pending, int(test.timestamps[0])
+    predictor.expect(usual)
+    assert predictor._pending is ahead
+    predictor.expect(usual + 6 * 3600)
+    assert predictor._pending is None
+    predictor.expect(usual)
+    np.testing.assert_array_equal(predictor.predict().center, before)
