@@ -31,6 +31,9 @@ def serve_command(
     allow_host: Annotated[list[str] | None, typer.Option(help="Name a proxy calls the service by.")] = None,
     rate: Annotated[float, typer.Option(help="Requests a second that one client may send.")] = 1_000.0,
     most_mib: Annotated[float, typer.Option(help="Largest body of a request in MiB.")] = 8.0,
+    webhook: Annotated[list[str] | None, typer.Option(help="Address that changes of alarms are posted to.")] = None,
+    webhook_secret: Annotated[Path | None, typer.Option(help="File with the secret that signs these posts.")] = None,
+    alarm_log: Annotated[Path | None, typer.Option(help="File that gets a line of JSON for every change.")] = None,
 ) -> None:
     """Serve models over HTTP: readings in, sets and alarms out; what is answered with 200 is on the disk.
 
@@ -49,6 +52,7 @@ def serve_command(
     from jointset.live.network import Settings
     from jointset.live.opening import open_network
     from jointset.live.security import Guard, is_loopback, read_tokens
+    from jointset.live.ways_out import asked_for, open_ways
 
     require((tls_cert is None) == (tls_key is None), "--tls-cert and --tls-key go together: give both")
     guarded = token_file is not None or tls_cert is not None
@@ -60,12 +64,13 @@ def serve_command(
     tokens = () if token_file is None else read_tokens(token_file)
     guard = Guard(tokens, rate, 2 * rate, int(most_mib * 2**20), frozenset(allow_host or ()))
     settings = Settings(keep, 500, cadence, grace, ignore_unknown, limits_asked(lowest, highest))
-    named = named_models(models)
+    named, out = named_models(models), asked_for(webhook or (), webhook_secret, alarm_log)
     with threadpool_limits(1):  # many small products: one thread is faster, and always adds in one order
         networks = {name: open_network(name, model, store, settings, note) for name, model in named.items()}
         for name, network in networks.items():
             sensors, rows = several(len(network.sensors), "sensor"), several(network.standing.number, "row")
             note(f"{name}: {sensors}, {rows} in the store")
+        couriers = [one for network in networks.values() for one in open_ways(network, out, note)]
         scheme = "http" if tls_cert is None else "https"
         note(f"serving on {scheme}://{host}:{port}/; Ctrl-C stops")
         try:
@@ -83,6 +88,8 @@ def serve_command(
                 lifespan="on",
             )
         finally:
+            for courier in couriers:
+                courier.close()
             for network in networks.values():
                 network.close()
 
