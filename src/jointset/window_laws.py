@@ -7,7 +7,7 @@ that is not at rest. Only matrices of size N and H are worked with; the whole on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -44,23 +44,47 @@ class WindowLaw:
         return _flat(self.center)
 
     @cached_property
+    def _known(self) -> dict[Any, Any]:
+        """What was worked out of basis, roots and factor: laws of other windows of the same shape share it."""
+        return {}
+
+    def _of_shape(self, name: Any, make: Callable[[], Any]) -> Any:
+        if name not in self._known:
+            self._known[name] = make()
+        return self._known[name]
+
+    def around(self, center: Array, scale: Array) -> WindowLaw:
+        """The law of the same shape around other means, with other scales."""
+        law = WindowLaw(center, scale, self.basis, self.roots, self.factor)
+        law.__dict__["_known"] = self._known
+        return law
+
+    @cached_property
     def variance(self) -> Array:
         """Marginal variances (..., H N)."""
-        units = (self.roots**2).sum(-1).T  # (H, N) on the modes
+        return _flat(self.scale**2 * self._of_shape("variances", self._variances))
+
+    def _variances(self) -> Array:
+        """Those in units of the scale (H, N)."""
+        units = (self.roots**2).sum(-1).T  # on the modes
         if self.basis is not None:
             units = units @ (self.basis**2).T
         if self.factor is not None:
             units = units + (self._from_modes(np.moveaxis(self.factor, -1, 0)) ** 2).sum(0)
-        return _flat(self.scale**2 * units)
+        return units
 
     @cached_property
     def log_det(self) -> Array:
         """Log-determinant (...)."""
-        whole = 2.0 * np.log(self.scale).sum((-1, -2)) + 2.0 * np.log(np.einsum("ihh->ih", self.roots)).sum()
+        return 2.0 * np.log(self.scale).sum((-1, -2)) + self._of_shape("log_det", self._log_det)
+
+    def _log_det(self) -> float:
+        """That in units of the scale."""
+        whole = 2.0 * np.log(np.einsum("ihh->ih", self.roots)).sum()
         if self.factor is not None:
             G = self._factor_columns
-            whole = whole + np.linalg.slogdet(np.eye(len(G)) + G @ G.T)[1]
-        return whole
+            whole += np.linalg.slogdet(np.eye(len(G)) + G @ G.T)[1]
+        return float(whole)
 
     def mahalanobis(self, y: Array) -> Array:
         """Squared distance (...) of readings (..., H N); NaN is left out, and NaN where nothing was read."""
@@ -91,15 +115,15 @@ class WindowLaw:
         rest = rest - found @ free
         return float(rest @ rest + (penalty * found) @ found)
 
-    @cached_property
+    @property
     def _inverse_roots(self) -> Array:
-        return np.linalg.inv(self.roots)
+        return self._of_shape("inverse", lambda: np.linalg.inv(self.roots))
 
-    @cached_property
+    @property
     def _factor_columns(self) -> Array:
         """The whitened columns of the factor (r, H N)."""
-        assert self.factor is not None
-        return _flat(np.einsum("ihk,kir->rhi", self._inverse_roots, self.factor))
+        G = np.asarray(self.factor)
+        return self._of_shape("factor", lambda: _flat(np.einsum("ihk,kir->rhi", self._inverse_roots, G)))
 
     def _whitened(self, units: Array) -> Array:
         """Coordinates (..., H, N) of residuals in units of the scale that are independent but for the low rank."""
@@ -111,9 +135,18 @@ class WindowLaw:
 
     def step(self, h: int) -> WindowLaw:
         """The marginal law of step h alone, from 0."""
-        own, root = slice(h, h + 1), np.sqrt((self.roots[:, h] ** 2).sum(-1))
-        factor = None if self.factor is None else self.factor[own]
-        return WindowLaw(self.center[..., own, :], self.scale[..., own, :], self.basis, root[:, None, None], factor)
+        own = slice(h, h + 1)
+        center, scale = self.center[..., own, :], self.scale[..., own, :]
+        return self._of_shape(h, lambda: self._marginal(h)).around(center, scale)
+
+    def _marginal(self, h: int) -> WindowLaw:
+        """A law of the shape of step h."""
+        root = np.sqrt((self.roots[:, h] ** 2).sum(-1))[:, None, None]
+        factor = None if self.factor is None else self.factor[h : h + 1]
+        some = np.ones((1, len(root)))
+        law = WindowLaw(some, some, self.basis, root, factor)
+        law._known["variances"] = self._of_shape("variances", self._variances)[h : h + 1]
+        return law
 
     def with_steps(self) -> tuple[WindowLaw, ...]:
         """The marginal laws of all steps, then the law of all of them."""
@@ -143,10 +176,10 @@ class WindowLaw:
     def rescale(self, shift: Array, scale: Array) -> WindowLaw:
         """Law of shift + scale * Y, sensor by sensor."""
         units = np.broadcast_to(scale * self.scale, self.center.shape)
-        return WindowLaw(shift + scale * self.center, units, self.basis, self.roots, self.factor)
+        return self.around(shift + scale * self.center, units)
 
     def __getitem__(self, index: Any) -> WindowLaw:
-        return WindowLaw(self.center[index], self.scale[index], self.basis, self.roots, self.factor)
+        return self.around(self.center[index], self.scale[index])
 
     def __len__(self) -> int:
         return len(self.center)

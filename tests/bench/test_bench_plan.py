@@ -170,7 +170,7 @@ def test_a_pilot_belongs_to_rows_with_a_shape_and_is_told_where_it_is_not_the_pr
 def test_a_row_of_the_protocols_own_shape_is_the_row_it_was():
     """Keys and file names of rows made before there was a choice."""
     (task,) = tasks(["metr-la-20"], ["static"], [0])
-    assert task.units == [("metr-la-20", "text", "gpvar", "static", 0, 0.1, 0, "", "", "")]
+    assert task.units == [("metr-la-20", "text", "gpvar", "static", 0, 0.1, 0, "", "", 0, "")]
     assert task.slug == "metr-la-20--text--gpvar--static--s0--e85bbb49"
     (other,) = tasks(["metr-la-20"], ["static"], [0], settings=Settings(pilot="calibration"))
     assert (other.units, other.slug) == (task.units, task.slug)

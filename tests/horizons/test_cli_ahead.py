@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from typer.testing import CliRunner
 
 from jointset import generate_grssf, load
+from jointset.bench.results import read_results
 from jointset.cli import app
 from jointset.report.fan import fan
 from jointset.writing import write_panel
@@ -94,3 +95,18 @@ def test_what_cannot_be_asked_for_is_one_line(model):
     assert not (folder / "other").exists()
     invoke("fit", rows, "--out", folder / "plain", "--method", "static")
     assert "has no sets for steps ahead" in invoke("stream", folder / "plain", "--ahead", code=2, input="").stderr
+
+
+def test_bench_measures_steps_ahead_and_tables_show_them(tmp_path):
+    write_panel(PANEL, tmp_path / "rows.csv")
+    asked = ("bench", "--cells", f"file:{tmp_path / 'rows.csv'}", "--methods", "kalman,kalman+aci", "--jobs", 1)
+    asked = (*asked, "--out", tmp_path / "results")
+    said = invoke(*asked, "--horizon", 3, "--json")
+    assert '"ahead_joint"' in said.stdout
+    rows = read_results(tmp_path / "results")
+    assert (rows["horizon"] == 3).all() and rows["ahead_joint"].between(0.6, 1.0).all()
+    assert (rows["ahead_lowest"] <= rows["ahead_highest"]).all()
+    assert "0 to do" in invoke(*asked).stderr  # rows with steps ahead hold those of the next step too
+    assert "2 to do" in invoke(*asked, "--horizon", 2).stderr
+    told = invoke("tables", tmp_path / "results", "--only", "ahead").stdout
+    assert "Sets for the steps ahead" in told and "kalman+aci" in told

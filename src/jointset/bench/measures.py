@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jointset.bench.results import STEADY
+from jointset.bench.results import AHEAD, STEADY
 from jointset.contracts import Array
 from jointset.predictor import Run
 
@@ -28,7 +28,15 @@ def measures(run: Run, alpha: float) -> dict[str, Any]:
         "winkler": winkler(run, alpha),
         "worst_window": worst_window(inside),
         **steadiness(inside, alpha),
+        **({} if run.ahead is None else measures_ahead(run)),
     }
+
+
+def measures_ahead(run: Run) -> dict[str, float]:
+    """Coverage and size of the one set for all steps ahead, coverage of the steps that have least and most, error."""
+    *steps, whole = run.ahead.summary()
+    joints = [one["joint"] for one in steps]
+    return dict(zip(AHEAD, (whole["joint"], whole["log_volume"], min(joints), max(joints), whole["rmse"]), strict=True))
 
 
 def winkler(run: Run, alpha: float) -> float:

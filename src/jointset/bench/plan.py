@@ -49,6 +49,7 @@ class Settings:
     recipe: str = ""
     device: str = "cpu"
     pilot: str = ""  # block that shapes are fitted on; '': the protocol's own
+    horizon: int = 0  # steps ahead that there are sets for; 0: the next one alone
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Task:
         seeds = f"s{self.seeds[0]}" + (f"-{self.seeds[-1]}" if len(self.seeds) > 1 else "")
         words = [self.cell.removeprefix("file:"), self.protocol, self.backbone, which, seeds]
         plain = "--".join(re.sub(r"[^a-z0-9.]+", "-", word.lower()).strip("-.")[-40:] for word in words)
-        units = [(*unit[:-2], *filter(None, unit[-2:])) for unit in sorted(self.units)]  # pilot and data may be none
+        units = [(*unit[:-3], *filter(None, unit[-3:])) for unit in sorted(self.units)]  # the last three may be none
         return f"{plain}--{sha256(repr(units).encode()).hexdigest()[:8]}"
 
     @property
@@ -92,7 +93,7 @@ class Task:
     def unit(self, name: str, seed: int) -> tuple:
         """Key of one row."""
         s = self.settings
-        how = (s.alpha, s.limit_steps, self.recipe_of(name), self.pilot_of(name))
+        how = (s.alpha, s.limit_steps, self.recipe_of(name), self.pilot_of(name), s.horizon)
         return (self.cell, self.protocol, self.backbone, name, seed, *how, self.data)
 
     def recipe_of(self, name: str) -> str:

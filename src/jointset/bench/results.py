@@ -27,7 +27,8 @@ WORDS = (
     *("cell", "protocol", "backbone", "method", "status", "error"),
     *("version", "commit", "started", "recipe", "pilot", "device", "data", "note", "task"),
 )
-WHOLE = ("seed", "n", "n_calibration", "n_test", "limit_steps")
+WHOLE = ("seed", "n", "n_calibration", "n_test", "limit_steps", "horizon")
+AHEAD = ("ahead_joint", "ahead_log_volume", "ahead_lowest", "ahead_highest", "ahead_rmse")  # of `bench --horizon`
 STEADY = (  # coverage over time: of rolling windows, and of misses in a row
     *(f"gap_{window}{what}" for window in (30, 100, 500) for what in ("", "_p90")),
     "off_30",
@@ -51,6 +52,7 @@ COLUMNS = (
     "infinite_share",
     "worst_window",
     *STEADY,
+    *AHEAD,  # sets of the steps ahead: all at once, and the steps that are covered least and most
     "n_calibration",
     "n_test",
     "fit_seconds",
@@ -64,16 +66,18 @@ COLUMNS = (
     "limit_steps",  # 0: none
     "recipe",  # '': the default
     "pilot",  # block that the shape is fitted on; '': the protocol's own
+    "horizon",  # steps ahead that there are sets for; 0: the next one alone
     "device",
     "data",  # a file of one's own: short digest of it and of its graph file; '': other cells, or not known
     "note",  # what is to be known of the row, in words
     "task",
 )
 UNIT = ("cell", "protocol", "backbone", "method", "seed", "alpha", "limit_steps", "recipe", "pilot")  # one row
-KEY = (*UNIT, "data")  # a row as a task asks for it: of the file as it is now
+KEY = (*UNIT, "horizon", "data")  # a row as a task asks for it: with its steps ahead, of the file as it is now
 LATER: dict[str, Any] = {
     **dict.fromkeys(("pilot", "data", "note"), ""),
-    **dict.fromkeys(("log_mean_volume", *STEADY), float("nan")),
+    **dict.fromkeys(("log_mean_volume", *STEADY, *AHEAD), float("nan")),
+    "horizon": 0,
 }  # columns that older files lack, and what stands for them
 MEASURED = ("fit_seconds", "predict_seconds", "peak_mb", "version", "commit", "started", "task")  # differ by run
 TRACES, RUNS = "_traces", "_run.json"
@@ -223,3 +227,13 @@ def _kind(name: str) -> str:
 
 def _arrow(pa: Any, name: str) -> Any:
     return pa.string() if name in WORDS else pa.int64() if name in WHOLE else pa.float64()
+
+
+def keys_of(table: pd.DataFrame) -> list[tuple]:
+    """The key of every row, in the order of `KEY`."""
+    return list(table[[*KEY]].itertuples(index=False, name=None))
+
+
+def without_horizon(key: tuple) -> tuple:
+    """The key of the same row for the next step alone, which a row with steps ahead holds too."""
+    return (*key[:-2], 0, key[-1])

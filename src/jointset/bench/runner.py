@@ -16,7 +16,15 @@ from typing import Any
 
 import jointset
 from jointset.bench.plan import Task
-from jointset.bench.results import KEY, read_results, read_runs, write_rows, write_run, write_trace
+from jointset.bench.results import (
+    keys_of,
+    read_results,
+    read_runs,
+    without_horizon,
+    write_rows,
+    write_run,
+    write_trace,
+)
 from jointset.bench.task import Done
 from jointset.errors import InputError, require
 from jointset.extras import optional
@@ -31,7 +39,8 @@ def done_units(folder: str | Path) -> set[tuple]:
     if not Path(folder).is_dir():
         return set()
     table = read_results(folder)
-    return set(table.loc[table["status"].eq("ok"), [*KEY]].itertuples(index=False, name=None))
+    keys = set(keys_of(table[table["status"].eq("ok")]))
+    return keys | {without_horizon(key) for key in keys}
 
 
 def fill(

@@ -21,7 +21,7 @@ import numpy as np
 from jointset.abilities import ByRecipe
 from jointset.bench.measures import measures, trace
 from jointset.bench.plan import OWN, SEEDLESS, Task, method_of
-from jointset.bench.results import STEADY
+from jointset.bench.results import AHEAD, STEADY
 from jointset.catalogue import LEARNED, TABLE
 from jointset.contracts import Array
 from jointset.datasets.cells import Cell, build_cell
@@ -34,7 +34,7 @@ from jointset.methods import parse
 NAN = float("nan")
 NUMBERS = (
     *("joint", "marginal", "width", "width_full", "log_volume", "log_mean_volume"),
-    *("winkler", "infinite_share", "worst_window", *STEADY),
+    *("winkler", "infinite_share", "worst_window", *STEADY, *AHEAD),
 )
 SOURCES: dict[str, Source] = {}  # readings that were brought here; others are looked for on this machine
 
@@ -98,6 +98,7 @@ def filled(task: Task, name: str, seed: int, known: Mapping[str, Any]) -> dict[s
         "limit_steps": task.settings.limit_steps,
         "recipe": task.recipe_of(name),
         "pilot": task.pilot_of(name),
+        "horizon": task.settings.horizon,
         "device": task.settings.device if trained else "cpu",
         "data": task.data,
         "error": "",
@@ -152,7 +153,7 @@ def _attempts(
     alpha, lacking = task.settings.alpha, [(name, seed) for name in names for seed in task.seeds]
     try:
         options: dict[str, Any] = {"backbone": means, "pilot": task.settings.pilot or None, "progress": told}
-        options["training"] = _training(task, names[0], cell)
+        options |= {"training": _training(task, names[0], cell), "horizon": task.settings.horizon or 1}
         for name, seed, run, timing in run_rows(names, cell, alpha, task.seeds, **options):
             lacking.remove((name, seed))
             yield name, seed, (run, timing)

@@ -62,6 +62,7 @@ def bench_command(
         ),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    horizon: Annotated[int, typer.Option(help="Steps ahead that sets are calibrated and tested for as well.")] = 1,
     limit_steps: Annotated[
         int, typer.Option(help="A quick look: at most so many test steps, and training steps of what is learned.")
     ] = 0,
@@ -81,13 +82,15 @@ def bench_command(
     from jointset.bench.results import read_results, read_runs
     from jointset.bench.runner import cores, done_units, fill, require_device
     from jointset.bench.task import forget
+    from jointset.horizons.calibrating_ahead import require_horizon
 
     arguments = told(locals())
     require_alpha(alpha)
     require(seeds >= 1, f"--seeds {seeds}: give the number of seeds, 1 or more")
     require(jobs is None or jobs >= 1, f"--jobs {jobs}: give the number of processes, 1 or more")
+    require_horizon(horizon)
     require(limit_steps >= 0, f"--limit-steps {limit_steps}: give a number of steps; 0 is no limit")
-    settings = Settings(alpha, limit_steps, recipe.lower(), device, pilot_named(pilot))
+    settings = Settings(alpha, limit_steps, recipe.lower(), device, pilot_named(pilot), horizon if horizon > 1 else 0)
     wanted, named = methods_to_run(methods, here=engine in HERE), cells_to_run(cells)
     check_recipe(wanted.names, settings.recipe)
     require_device(device, here=engine in HERE)
@@ -230,7 +233,7 @@ def with_failures(engine: Any, lacking: dict[str, str], tasks: Sequence[Task]) -
 def told(given: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a run for its record."""
     names = ("cells", "methods", "seeds", "protocol", "backbone", "swap", "alpha", "recipe", "jobs", "engine", "device")
-    return {"arguments": {name: given[name] for name in (*names, "pilot", "limit_steps")}}
+    return {"arguments": {name: given[name] for name in (*names, "pilot", "limit_steps", "horizon")}}
 
 
 def report_state(rows: int, planned: Sequence[Task], out: Path) -> None:
@@ -249,9 +252,14 @@ def of_run(results: pd.DataFrame, keys: set[tuple]) -> Any:
     """Which rows have one of these keys."""
     import numpy as np
 
-    from jointset.bench.results import KEY
+    from jointset.bench.results import keys_of, without_horizon
 
-    return np.array([key in keys for key in results[[*KEY]].itertuples(index=False, name=None)], dtype=bool)
+    return np.array([key in keys or without_horizon(key) in keys for key in keys_of(results)], dtype=bool)
+
+
+def columns_shown(rows: pd.DataFrame) -> tuple[str, ...]:
+    """The figures to show of rows: those of the steps ahead where there are any."""
+    return (*SHOWN, "ahead_joint", "ahead_log_volume") if rows["horizon"].gt(1).any() else SHOWN
 
 
 def rows_shown(results: pd.DataFrame, keys: set[tuple]) -> list[dict[str, Any]]:
@@ -259,11 +267,11 @@ def rows_shown(results: pd.DataFrame, keys: set[tuple]) -> list[dict[str, Any]]:
     fine = results[results["status"].eq("ok")]
     named = ["cell", "protocol", "method", "backbone"]
     groups = fine[of_run(fine, keys)].groupby(named, sort=False)
-    return [
-        dict(zip(named, name, strict=True))
-        | {"seeds": len(group), "note": group["note"].max(), **{column: group[column].mean() for column in SHOWN}}
-        for name, group in groups
-    ]
+    shown = []
+    for name, group in groups:
+        means = {column: group[column].mean() for column in columns_shown(group)}
+        shown.append(dict(zip(named, name, strict=True)) | {"seeds": len(group), "note": group["note"].max(), **means})
+    return shown
 
 
 def show_rows(results: pd.DataFrame, keys: set[tuple]) -> None:
@@ -276,18 +284,18 @@ def show_rows(results: pd.DataFrame, keys: set[tuple]) -> None:
     fine = results[results["status"].eq("ok")]
     fine = fine[of_run(fine, keys)]
     for (cell, protocol), rows in fine.groupby(["cell", "protocol"], sort=False):
-        lines, notes = [], dict[str, list[str]]()
+        lines, notes, columns = [], dict[str, list[str]](), columns_shown(rows)
         for (method, backbone), group in rows.groupby(["method", "backbone"], sort=False):
             marks = [*([] if backbone in ("own", "gpvar") else [str(backbone)]), variant_of(group.iloc[0])]
             told = ", ".join(filter(None, marks))
             name = f"{method} ({told})" if told else str(method)
-            numbers = {column: f"{group[column].mean():.3f}" for column in SHOWN}
+            numbers = {column: f"{group[column].mean():.3f}" for column in columns}
             if note := group["note"].max():
                 numbers["joint"] += REUSED
                 notes.setdefault(note, []).append(name)
             lines.append([name, str(len(group)), *numbers.values()])
         sizes = f"{counted(rows['n'].iloc[0], 'sensor')}, {counted(rows['n_test'].iloc[0], 'test step')}"
         title = f"{cell}, protocol {protocol}, {sizes}"
-        show_table(("method", "seeds", *SHOWN), lines, title)
+        show_table(("method", "seeds", *columns), lines, title)
         for note, names in notes.items():
             typer.echo(f"{REUSED} {', '.join(names)}: {note}")

@@ -17,6 +17,7 @@ from jointset.calibration.shared_level import AnyRule
 from jointset.catalogue import FILTERS, LEARNED, PUBLISHED, ROWS, TABLE
 from jointset.contracts import Filter, MeanModel
 from jointset.errors import require, suggest
+from jointset.horizons.calibrating_ahead import horizon_for
 from jointset.methods import Name, filter_row, parse, published_row, row, row_rule, rule_of
 from jointset.panel import Panel
 from jointset.predictor import JointPredictor, Run
@@ -75,6 +76,7 @@ def run_rows(
     backbone: Backbones | None = None,
     pilot: str | None = None,
     training: dict[str, Any] | None = None,
+    horizon: int = 1,
     progress: Callable[[int, int, float], None] | None = None,
 ) -> Iterator[tuple[str, int, Run, Timing]]:
     """Runs of one method's names, for every seed: each the run that `run_row` gives for it alone.
@@ -94,8 +96,8 @@ def run_rows(
     together = [name for name in names if name not in apart]
     if apart and together:  # a published row without a wrap is calibrated on all rows, with one on half of them
         means = fitted_backbones(backbone or "gpvar", cell, seeds, training)
-        parts = [run_rows(part, cell, alpha, seeds, backbone=means, pilot=pilot) for part in (apart, together)]
-        yield from (found for part in parts for found in part)
+        each = partial(run_rows, backbone=means, pilot=pilot, horizon=horizon)
+        yield from (found for part in (apart, together) for found in each(part, cell, alpha, seeds))
         return
     filters, before = None, 0.0
     if methods[0] in FILTERS:
@@ -106,6 +108,8 @@ def run_rows(
     for base in dict.fromkeys(name.partition("+")[0] for name in names):
         wraps = [name for name in names if name.partition("+")[0] == base]
         for chosen, predictor, seconds in fitted_rows(wraps[0], cell, alpha, seeds, **options):
+            if horizon > 1:
+                predictor.horizon = horizon_for(predictor, cell.calibration, horizon)
             others = [predictor.rewrapped(_rule_of(name, cell, alpha)) for name in wraps[1:]]
             notes = [one.note for one in (predictor, *others)]
             runs = predictor.run_with(others, cell.test, regions=False)

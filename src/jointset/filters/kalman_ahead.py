@@ -36,21 +36,31 @@ def windows_ahead(filter_: Any, law: Any, steps: int, shift: Array, scale: Array
     row has no leading axis, and its window none.
     """
     f, basis = filter_.spectrum
-    q, nu, powers = filter_.sigma_q**2, filter_.sigma_r**2, f ** np.arange(steps)[:, None]
+    nu, powers = filter_.sigma_r**2, f ** np.arange(steps)[:, None]
     to_modes = (lambda x: x) if filter_._alone else (lambda x: x @ basis)
     means = (law.mean - shift) / scale
     for rows, S in _groups(law):
         mean = means[rows] if means.ndim > 1 else means
         center = filter_._from_modes(powers * to_modes(mean)[..., None, :])
         if S is filter_.emitted:
-            prior, factor = filter_.steady.prior, None
-        else:
-            P = to_modes(to_modes(S.matrix - nu * np.eye(len(f))).T)
-            least = 1e-14 * P.trace() / len(f) * np.eye(len(f))
-            prior, factor = np.zeros(len(f)), powers[:, :, None] * cholesky(0.5 * (P + P.T) + least)
-        roots = step_roots(mode_covariances(f, prior, q, nu, steps))
-        one = WindowLaw(center, np.ones(center.shape), None if filter_._alone else basis, roots, factor)
-        yield rows, one.rescale(shift, scale)
+            yield rows, _shape(filter_, steps, at_rest=True).around(center, np.ones(center.shape)).rescale(shift, scale)
+            continue
+        P = to_modes(to_modes(S.matrix - nu * np.eye(len(f))).T)
+        least = 1e-14 * P.trace() / len(f) * np.eye(len(f))
+        factor = powers[:, :, None] * cholesky(0.5 * (P + P.T) + least)
+        bare = _shape(filter_, steps, at_rest=False)
+        yield rows, WindowLaw(center, np.ones(center.shape), bare.basis, bare.roots, factor).rescale(shift, scale)
+
+
+def _shape(filter_: Any, steps: int, at_rest: bool) -> WindowLaw:
+    """A window of the shape at rest, or of what the noise to come adds; the last of either is kept."""
+    kept = filter_.__dict__.setdefault("_windows", {})
+    if at_rest not in kept or kept[at_rest].center.shape[0] != steps:
+        f, basis = filter_.spectrum
+        prior, some = filter_.steady.prior if at_rest else np.zeros(len(f)), np.ones((steps, len(f)))
+        covariances = mode_covariances(f, prior, filter_.sigma_q**2, filter_.sigma_r**2, steps)
+        kept[at_rest] = WindowLaw(some, some, None if filter_._alone else basis, step_roots(covariances))
+    return kept[at_rest]
 
 
 def _groups(law: Any) -> Iterator[tuple[slice, Covariance]]:

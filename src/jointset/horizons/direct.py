@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -83,7 +84,11 @@ class DirectLaw:
             change = np.einsum("tnq,qhn->thn", own, self.weights.reshape(-1, H, n))
         shift = self.slope[:, None] * _unusual(variances, self.usual)[:, None, :] if variances is not None else 0.0
         center = means[:, None, :] + change + self.constant
-        return WindowLaw(center, self.level * np.exp(0.5 * shift) * np.ones(center.shape), self.basis, self.roots)
+        return self._shape.around(center, self.level * np.exp(0.5 * shift) * np.ones(center.shape))
+
+    @cached_property
+    def _shape(self) -> WindowLaw:
+        return WindowLaw(self.constant, self.level, self.basis, self.roots)
 
 
 def regressors(means: Array, before: Array, calendar: Calendar, times: Array | None) -> Array:

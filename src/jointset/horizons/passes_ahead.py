@@ -175,4 +175,4 @@ class AheadPass:
 
 def _copied(window: WindowLaw) -> WindowLaw:
     """A window by itself, not a view of many."""
-    return replace(window, center=window.center.copy(), scale=np.array(window.scale))
+    return window.around(window.center.copy(), np.array(window.scale))

@@ -10,6 +10,7 @@ from jointset.bench.results import existing_folder, read_results
 from jointset.bench.tables.build import build
 from jointset.bench.tables.diagnostics import DIAGNOSES, SWEEPS, diagnosis_table, ranges_table, sweep_table
 from jointset.bench.tables.grids import GRIDS
+from jointset.bench.tables.horizons_table import horizons_table
 from jointset.bench.tables.measured import Measured
 from jointset.bench.tables.model import Column, Number, Table
 from jointset.bench.tables.overview import overview
@@ -25,6 +26,7 @@ NAMES = (
     "diagnostics",
     *(spec.name for spec in DIAGNOSES),
     "windows",
+    "ahead",
     "all",
 )
 
@@ -61,6 +63,7 @@ def tables(folder: str | Path, *, paper: bool = False, only: Sequence[str] = NAM
     made["diagnostics"] = ranges_table(audits, paper)
     made |= {spec.name: diagnosis_table(spec, audits, paper) for spec in DIAGNOSES}
     made["windows"] = windows(rows)
+    made["ahead"] = horizons_table(rows)
     made["all"] = overview(rows)
     yield from (table for name, table in made.items() if name in only and table is not None)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jointset.bench.results import STEADY
+from jointset.bench.results import AHEAD, STEADY
 from jointset.bench.tables.model import Number
 from jointset.errors import InputError
 
@@ -21,7 +21,18 @@ OVER = 0.013  # over-coverage: joint >= 1 - alpha + OVER, where the arrows of th
 ROUNDING = 1e-9
 QUANTITIES = (
     *("joint", "marginal", "width", "width_full", "log_volume", "log_mean_volume"),
-    *("winkler", "infinite_share", "worst_window", *STEADY, "n", "n_test", "fit_seconds", "predict_seconds", "peak_mb"),
+    *(
+        "winkler",
+        "infinite_share",
+        "worst_window",
+        *STEADY,
+        *AHEAD,
+        "n",
+        "n_test",
+        "fit_seconds",
+        "predict_seconds",
+        "peak_mb",
+    ),
 )
 
 
