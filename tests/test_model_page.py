@@ -92,7 +92,7 @@ def test_a_model_alone_shows_its_calibration_and_its_next_set(folder):
     found = data_of((folder / "model" / "report.html").read_text())
     predictor = predictor_for("kalman").fit(TRAIN).calibrate(CALIBRATION)
     np.testing.assert_array_equal(numbers(found["scores"], "<f4"), predictor.calibration_scores.astype("f4"))
-    np.testing.assert_allclose(found["next"]["lower"], predictor.predict().bounds[0], rtol=1e-5)
+    np.testing.assert_allclose(found["next"][0]["lower"], predictor.predict().bounds[0], rtol=1e-5)
     assert found["verdict"]["light"] == "grey" and found["detail"]["count"] == 0
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from jointset.contracts import Array
 from jointset.limits import UNLIMITED, Limits
 
@@ -30,3 +32,30 @@ def next_set(predictor: JointPredictor, limits: Limits = UNLIMITED) -> dict[str,
     ends = {key: dict(zip(names, zip(*band, strict=True), strict=True)) for key, band in bands.items()}
     infinite = {"infinite": True} if facts.get("radius") == float("inf") else {}
     return {**facts, **infinite, "mean": dict(zip(names, mean, strict=True)), **ends}
+
+
+def announced(predictor: JointPredictor, limits: Limits = UNLIMITED) -> list[dict[str, Any]]:
+    """Ends of the sets of the next steps in sensor order, and of the bands of sensors alone.
+
+    Without a horizon there is one step. None where a band has no end.
+    """
+    if predictor.horizon is None:
+        _, bands, _ = set_parts(predictor, limits)
+        return [_ends(bands["bounds"], bands.get("own"))]
+    sets = predictor.predict(horizon=predictor.horizon.steps)
+    own, joint = sets.own_bounds, limits.clip(sets.bounds)
+    alone = None if own is None else limits.clip(own)
+    return [
+        _ends((joint[0][h], joint[1][h]), None if alone is None else (alone[0][h], alone[1][h]))
+        for h in range(sets.horizon)
+    ]
+
+
+def _ends(joint: tuple[Array, Array], own: tuple[Array, Array] | None) -> dict[str, Any]:
+    lower, upper = (_numbers(end) for end in joint)
+    return {"lower": lower, "upper": upper, "own": None if own is None else [_numbers(end) for end in own]}
+
+
+def _numbers(values: Array) -> list[float | None]:
+    """Numbers with the digits that a picture needs; None where they are not finite."""
+    return [float(f"{x:.6g}") if np.isfinite(x) else None for x in values.tolist()]

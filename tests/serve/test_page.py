@@ -9,8 +9,10 @@ pytest.importorskip("fastapi")
 
 from starlette.testclient import TestClient
 
+from jointset import GraphLGSSM, JointPredictor
 from jointset.live.app import make_app
 from jointset.live.security import Guard
+from jointset.next_set import announced
 
 FIELDS = ("value", "lower", "upper", "share")
 
@@ -92,3 +94,22 @@ def test_with_tokens_the_page_opens_and_its_data_does_not(served):
         assert client.get("/city/columns").status_code == client.get("/city/drawing").status_code == 401
         known = {"Authorization": "Bearer a-long-enough-token"}
         assert client.get("/city/columns", headers=known).status_code == 200
+
+
+def test_what_is_announced_is_the_next_set(served, rows):
+    served.client.post("/city/observations", json=rows[:3])
+    found = served.client.get("/city/announced").json()["steps"]
+    region = served.client.get("/city/region").json()
+    assert len(found) == 1 and found[0]["upper"] == pytest.approx(
+        [region["bounds"][s][1] for s in served.network.sensors]
+    )
+    assert found[0]["own"][0] == pytest.approx([region["own"][s][0] for s in served.network.sensors], rel=1e-5)
+
+
+def test_a_horizon_is_announced_step_by_step(panel):
+    train, _, calibration, _ = panel.split()
+    predictor = JointPredictor(GraphLGSSM()).fit(train).calibrate(calibration, horizon=3)
+    steps = announced(predictor)
+    sets = predictor.predict(horizon=3)
+    np.testing.assert_allclose([step["lower"] for step in steps], sets.bounds[0], rtol=1e-5)
+    np.testing.assert_allclose([step["own"][1] for step in steps], sets.own_bounds[1], rtol=1e-5)

@@ -102,6 +102,9 @@ def test_the_page_follows_finds_the_incident_and_survives_the_service(service, w
     window.settled(f"{LIT}.match(/s0\\d\\d/g).filter((name) => name <= 's004').length === 3")
     assert "alarm" in window.run("return document.querySelector('[role=status].unseen').textContent").lower()
 
+    window.run("document.querySelector('.actions button').click()")
+    window.settled("document.querySelector('.actions button').textContent === 'Seen'")
+
     service.stop(signal.SIGKILL)
     window.settled("document.querySelector('#status').classList.contains('lost')")
     service.start()

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from jointset.live.columns import Wanted, packed_rows
 from jointset.live.network import Network
+from jointset.next_set import announced
 from jointset.own_bands import own_rule
 from jointset.sensor_places import drawing
 
@@ -50,6 +51,13 @@ def add_page(app: FastAPI) -> None:
         if name not in drawn:
             drawn[name] = await run_in_threadpool(facts, network)
         return JSONResponse(drawn[name])
+
+    @app.get("/{name}/announced", tags=["page"])
+    async def announced_now(name: str, request: Request) -> Response:
+        """The sets of the next steps in sensor order, and the bands of sensors alone; one step without a horizon."""
+        network = network_of(request, name)
+        steps = await run_in_threadpool(announced, network.standing.predictor, network.settings.limits)
+        return JSONResponse({"steps": steps})
 
     @app.get("/{name}/columns", tags=["page"])
     async def columns(

@@ -18,7 +18,7 @@ function stationOf(page) {
   Object.assign(held, { first: page.detail.first, count: page.detail.count });
   for (const field of Detail.FIELDS) held[field].set(numbers(page.detail[field], Float32Array));
   station.alarms = page.alarms;
-  station.next = page.next === null ? null : [page.next].map((one) => ({ lower: one.lower.map(value), upper: one.upper.map(value), radius: value(one.radius) }));
+  station.next = ahead(page.next);
   return station;
 }
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import InputError, some
+from jointset.next_set import announced
 from jointset.own_bands import own_rule
 from jointset.pages.shell import render_page, write_text
 from jointset.panel import Panel
@@ -92,7 +93,6 @@ def page_data(name: str, course: Course, places: Places | None) -> dict[str, Any
     sensors, m = before.sensors, before.n_calibration
     told = course.told
     first = 0 if run is None else len(run.score) - len(told.shares)
-    lower, upper = after.predict().bounds
     rows = calibration_rows(before) if run is None else run_rows(run)
     return {
         "name": name,
@@ -105,7 +105,7 @@ def page_data(name: str, course: Course, places: Places | None) -> dict[str, Any
         "detail": detail(run, told.shares),
         "alarms": [{**one, "row": first + one["row"], "end": first + one["end"]} for one in told.alarms()],
         "ailing": told.ailing,
-        "next": {"lower": ends(lower), "upper": ends(upper), "radius": ends(np.array([after.radius]))[0]},
+        "next": announced(after),
         "trust": trust_of(after),
         "verdict": verdict(course),
         "words": clock_words(run),
@@ -150,11 +150,6 @@ def packed(numbers: Array, kind: str) -> str:
     """An array as text, in the order of its bytes."""
     with np.errstate(over="ignore"):
         return base64.b64encode(np.ascontiguousarray(numbers, dtype=kind).tobytes()).decode()
-
-
-def ends(numbers: Array) -> list[Any]:
-    """Ends of a band with few digits; those without an end by name."""
-    return [float(f"{x:.6g}") if np.isfinite(x) else "inf" if x > 0 else "-inf" for x in numbers.tolist()]
 
 
 def trust_of(predictor: JointPredictor) -> dict[str, Any] | None:

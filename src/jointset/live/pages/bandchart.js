@@ -22,7 +22,7 @@ function bandRange(station, sensor, from, to, ahead) {
     meet(station.cell("value", row, sensor));
     station.ownBand(row, sensor).forEach(meet);
   }
-  for (const one of ahead) station.alone(one.lower[sensor], one.upper[sensor], one.radius, sensor).forEach(meet);
+  for (const { own } of ahead) own.forEach((end) => meet(end[sensor]));
   if (low > high) return [0, 1];
   const spare = (station.own === null ? 0.06 : 0.18) * (high - low) || 1;
   return [low - spare, high + spare];
@@ -45,7 +45,7 @@ function drawBand(pen, width, height, ink, station, view, sensor) {
   const across = to > from ? columns(from, to, inner) : [];
   paintBand(pen, across, inner, y, ink.band, (row) => [station.cell("lower", row, sensor), station.cell("upper", row, sensor)]);
   if (station.own !== null) paintBand(pen, across, inner, y, ink.own, (row) => station.ownBand(row, sensor));
-  if (ahead.length) paintAhead(pen, station, ahead, sensor, x(view.to), y, ink, Math.max(6, (x(view.to + view.room) - x(view.to)) / ahead.length));
+  if (ahead.length) paintAhead(pen, ahead, sensor, x(view.to), y, ink, (x(view.to + view.room) - x(view.to)) / ahead.length);
   paintReadings(pen, station, sensor, across, frame, y, ink);
   pen.restore();
   timeAxis(pen, station, frame, (row) => x(row + 0.5), ink, view.from, Math.max(view.to, view.from + 1));
@@ -81,21 +81,28 @@ function paintBand(pen, across, frame, y, ink, ends) {
   close();
 }
 
-function paintAhead(pen, station, ahead, sensor, start, y, ink, step) {
+function paintAhead(pen, ahead, sensor, start, y, ink, step) {
   const clip = (end) => Math.min(1e5, Math.max(-1e5, y(end)));
-  ahead.forEach((one, k) => {
-    const joint = [one.lower[sensor], one.upper[sensor]];
-    for (const [[lower, upper], fill] of [[joint, ink.band], [station.alone(...joint, one.radius, sensor), ink.own]]) {
-      pen.fillStyle = fill;
-      pen.fillRect(start + k * step, clip(upper), step, clip(lower) - clip(upper));
-    }
-    const [lower, upper] = station.alone(...joint, one.radius, sensor).map(clip);
-    pen.strokeStyle = ink.edge;
-    pen.setLineDash([4, 3]);
-    pen.lineWidth = 1.5;
-    pen.strokeRect(start + k * step, upper, step, lower - upper);
-    pen.setLineDash([]);
-  });
+  const fill = (lower, upper, k, colour) => {
+    pen.fillStyle = colour;
+    pen.fillRect(start + k * step, clip(upper[sensor]), step + 0.5, clip(lower[sensor]) - clip(upper[sensor]));
+  };
+  ahead.forEach(({ lower, upper }, k) => fill(lower, upper, k, ink.band));
+  ahead.forEach(({ own }, k) => fill(own[0], own[1], k, ink.own));
+  pen.strokeStyle = ink.edge;
+  pen.setLineDash([4, 3]);
+  pen.lineWidth = 1.5;
+  pen.beginPath();
+  for (const side of [0, 1]) {
+    ahead.forEach(({ own }, k) => {
+      const at = clip(own[side][sensor]);
+      if (k) pen.lineTo(start + k * step, at);
+      else pen.moveTo(start, at);
+      pen.lineTo(start + (k + 1) * step, at);
+    });
+  }
+  pen.stroke();
+  pen.setLineDash([]);
 }
 
 function paintReadings(pen, station, sensor, across, frame, y, ink) {

@@ -2,11 +2,12 @@
 const SPANS = [["6 h", 21600], ["1 day", 86400], ["1 week", 604800]];
 const ROW_SPANS = [["200 rows", 200], ["1,000 rows", 1000], ["5,000 rows", 5000]];
 const LATELY = 6; // rows behind what the map shows while nobody points at a moment
-const SLOW = 500; // milliseconds between two looks at what is text
+const SLOW = 500; // milliseconds between two looks at what is text,
+const SLOWER = 2000; // and at tables, unless somebody asked for something
 
 class Board {
-  constructor(root, station, { resting = "last", travel = null } = {}) {
-    Object.assign(this, { root, station, resting, travel });
+  constructor(root, station, { resting = "last", travel = null, act = null } = {}) {
+    Object.assign(this, { root, station, resting, travel, act });
     this.view = { span: Infinity, end: null, from: 0, to: 0, room: 0, cursor: null, hover: null, shown: null, alarm: null };
     this.chosen = 0;
     this.hovered = -1;
@@ -15,7 +16,8 @@ class Board {
     this.verdict = { light: "grey", word: "…", sentence: "" };
     this.words = "";
     this.wanted = "";
-    this.told = 0;
+    this.told = this.tabled = -SLOWER;
+    this.asked = true;
     this.due = false;
     this.build();
   }
@@ -44,6 +46,7 @@ class Board {
     this.clock = panel("clock", "Hours and weekdays");
     this.search = el("input", { type: "search", placeholder: "find a sensor", "aria-label": "Find a sensor", oninput: () => this.find() });
     this.health = panel("sensors", "Sensors", this.search);
+    this.sensors = new Health(this.health, this.station, (i) => this.choose(i));
     this.buildCharts(scores, map, band);
   }
 
@@ -100,6 +103,7 @@ class Board {
   pin(row) {
     const { view, station } = this;
     if (!station.count) return;
+    this.asked = true;
     view.cursor = Math.min(station.last, Math.max(0, row));
     view.hover = null;
     if (view.cursor < view.from || view.cursor >= view.to) view.end = Math.min(station.count, Math.round(view.cursor + view.span / 2));
@@ -109,6 +113,7 @@ class Board {
   }
 
   release() {
+    this.asked = true;
     Object.assign(this.view, { cursor: null, hover: null, end: null, alarm: null });
     this.changed();
   }
@@ -154,12 +159,14 @@ class Board {
   // ------------------------------------------------------------------ sensors and alarms
 
   choose(sensor) {
+    this.asked = true;
     this.chosen = sensor;
     this.picker.value = sensor;
     this.changed();
   }
 
   find() {
+    this.asked = true;
     this.wanted = this.search.value.trim().toLowerCase();
     this.tell();
   }
@@ -301,10 +308,15 @@ class Board {
     if (this.resting === "blame" || station.blame === null) this.blame();
     showVerdict(this.banner, this.verdict, this.facts());
     showTrust(this.trusted, this.trust, 1 - station.alpha);
-    keepingPlace(this.incidents, () => showIncidents(this.incidents, station, this.view.alarm, (alarm) => this.open(alarm)));
-    showClock(this.clock, station, this.words);
+    keepingPlace(this.incidents, () => showIncidents(this.incidents, station, this.view.alarm, (alarm) => this.open(alarm), this.act));
     const { weights } = this.mapped();
-    keepingPlace(this.health, () => showHealth(this.health, station, this.ailing, weights, this.chosen, (i) => this.choose(i), this.wanted));
+    const now = performance.now();
+    if (this.asked || now - this.tabled > SLOWER) {
+      this.tabled = now;
+      this.asked = false;
+      showClock(this.clock, station, this.words);
+      this.sensors.show(this.ailing, weights, this.chosen, this.wanted);
+    }
     const leading = [...weights.keys()].sort((a, b) => weights[b] - weights[a]).slice(0, 3);
     this.map.canvas.setAttribute("aria-label", `Sensors by their share of the score: ${leading.map((i) => `${station.sensors[i]} ${percent(weights[i])}`).join(", ")}. Arrow keys go through them.`);
     this.band.canvas.setAttribute("aria-label", this.bandWords.textContent);
@@ -312,7 +324,8 @@ class Board {
 }
 
 function keepingPlace(holder, renew) {
-  // new content with the focus and the scrolled position of the old
+  // new content with the focus and the scrolled position of the old, unless a finger is on it
+  if (holder.matches(":active")) return;
   const had = holder.contains(document.activeElement) ? [...holder.querySelectorAll("button")].indexOf(document.activeElement) : -1;
   const { scrollTop } = holder;
   renew();

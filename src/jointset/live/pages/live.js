@@ -8,7 +8,7 @@ class Live {
   constructor(facts, drawing) {
     this.name = facts.name;
     this.station = new Station({ ...drawing, name: facts.name }, HELD);
-    this.board = new Board(byId("board"), this.station, { resting: "last", travel: (row) => this.travel(row) });
+    this.board = new Board(byId("board"), this.station, { resting: "last", travel: (row) => this.travel(row), act: (alarm, action) => this.act(alarm, action) });
     this.alarms = new Map();
     this.asked = 0;
     this.repaint = () => this.board.repaint();
@@ -44,7 +44,9 @@ class Live {
     this.board.choose(this.leading());
     this.fresh = true;
     this.look();
+    performance.mark("drawn");
     if (recent.rows === FIRST) await this.older(recent.numbers[0]);
+    performance.mark("whole");
   }
 
   async older(before) {
@@ -120,7 +122,7 @@ class Live {
   change(change, news = false) {
     const before = this.alarms.get(change.id) || { id: change.id };
     const over = change.event === "cleared";
-    Object.assign(before, { kind: change.kind, since: change.since, until: over ? change.time : null, sensors: change.who, where: (change.neighbourhood || []).length > 1 ? change.neighbourhood[0] : "", text: change.words, severity: change.severity, acknowledged: change.acknowledged });
+    Object.assign(before, { kind: change.kind, since: change.since, until: over ? change.time : null, sensors: change.who, where: (change.neighbourhood || []).length > 1 ? change.neighbourhood[0] : "", text: change.words, severity: change.severity, acknowledged: change.acknowledged, silenced: change.event === "silenced" || (before.silenced && change.muted) });
     this.alarms.set(change.id, before);
     this.station.alarms = [...this.alarms.values()];
     if (!news) return;
@@ -137,9 +139,9 @@ class Live {
     if (this.fresh === false) return;
     this.fresh = false;
     try {
-      const [trust, next] = await Promise.all([service.json(`/${this.name}/trust`), service.json(`/${this.name}/region`)]);
+      const [trust, next] = await Promise.all([service.json(`/${this.name}/trust`), service.json(`/${this.name}/announced`)]);
       this.trusted(trust);
-      this.station.next = announced(next, this.station.sensors);
+      this.station.next = ahead(next.steps);
       this.board.changed();
     } catch {
       this.fresh = true; // the line says that the service is away
@@ -164,6 +166,15 @@ class Live {
     const told = open.length ? open.map((alarm) => alarm.text).join("; ") : this.words || "";
     this.board.verdict = { light, word, sentence: sentence(told) };
     document.title = `${open.length ? `(${open.length}) ` : ""}${this.name} · jointset`;
+  }
+
+  async act(alarm, action) {
+    // what an operator does about an alarm; what became of it comes over the line
+    try {
+      await service.post(`/${this.name}/alarms/${encodeURIComponent(alarm.id)}/${action}`);
+    } catch (error) {
+      this.board.news.textContent = error.message;
+    }
   }
 
   async travel(row) {
@@ -202,12 +213,6 @@ function seconds(time) {
 
 function sentence(text) {
   return text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "";
-}
-
-function announced(next, sensors) {
-  const end = (band, k) => sensors.map((sensor) => (band[sensor][k] === null ? (k ? Infinity : -Infinity) : band[sensor][k]));
-  const radius = next.infinite ? Infinity : value(next.radius);
-  return [{ lower: end(next.bounds, 0), upper: end(next.bounds, 1), radius }];
 }
 
 let shown = null;

@@ -6,6 +6,7 @@ const LIGHTS = {
   grey: { sign: "○", word: "Nothing to judge yet" },
 };
 const KINDS = { change: "Sustained change", sustained: "Sustained change", sensor: "Sensor to blame", silent: "Sensor silent", stuck: "Sensor stuck", coverage: "Coverage lost", drift: "Scores have drifted", trust: "Coverage lost", miss: "Outside the set" };
+const JUDGED = 600; // rows behind what the table says of a sensor
 const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
 function showVerdict(holder, { light, word, sentence }, facts) {
@@ -51,7 +52,7 @@ function lasting(station, alarm) {
   return open ? `${since} · ${rows.toLocaleString("en")} rows, still going on` : `${station.when(start)} · ${rows.toLocaleString("en")} rows`;
 }
 
-function showIncidents(holder, station, chosen, choose) {
+function showIncidents(holder, station, chosen, choose, act) {
   if (!station.alarms.length) {
     return holder.replaceChildren(el("p", { class: "about empty" }, "No alarm. Single rows outside their set are expected: about one in ", String(Math.round(1 / station.alpha)), "."));
   }
@@ -71,9 +72,18 @@ function showIncidents(holder, station, chosen, choose) {
       alarm.where ? el("span", { class: "text" }, `around ${alarm.where}`) : null,
       alarm.text && !who.length ? el("span", { class: "text" }, alarm.text) : null,
     ];
-    return el("li", {}, el("button", { type: "button", class: alarm === chosen ? "incident chosen" : "incident", onclick: () => choose(alarm) }, ...body));
+    const button = el("button", { type: "button", class: alarm === chosen ? "incident chosen" : "incident", onclick: () => choose(alarm) }, ...body);
+    return el("li", {}, button, act === null || alarm.until !== null ? null : actions(alarm, act));
   });
   holder.replaceChildren(el("ul", { class: "incident-list" }, ...items));
+}
+
+function actions(alarm, act) {
+  // what an operator can do about an alarm that is open
+  const does = (action, text, done) => el("button", { type: "button", disabled: done, onclick: () => act(alarm, action) }, text);
+  const seen = does("acknowledge", alarm.acknowledged ? "Seen" : "I have seen it", alarm.acknowledged);
+  const quiet = does("silence", alarm.silenced ? "Silent" : "Silence for an hour", alarm.silenced);
+  return el("div", { class: "actions", role: "group", "aria-label": KINDS[alarm.kind] || alarm.kind }, seen, quiet, does("clear", "End it", false));
 }
 
 function clockTables(station) {
@@ -113,33 +123,63 @@ function clockCell(count, hits, target, name) {
 }
 
 function sensorFacts(station) {
-  // of every sensor, over the rows held: share of readings inside its own band, share of rows without a reading
+  // of every sensor, over the last rows: share of readings inside its own band, share of rows without a reading
   const held = station.recent;
+  const rows = Math.min(JUDGED, held.count);
   const seen = new Float64Array(held.n);
   const inside = new Float64Array(held.n);
-  for (let row = 0; row < held.count; row++) {
+  const reach = station.own === null ? new Float64Array(held.n).fill(1) : Float64Array.from(station.own.quantiles, (c) => (c === null ? Infinity : c));
+  for (let row = held.count - rows; row < held.count; row++) {
+    const scale = station.own === null ? 1 : station.radii[held.first + row] ** -station.own.power;
     for (let i = 0, place = row * held.n; i < held.n; i++, place++) {
       const reading = held.value[place];
       if (Number.isNaN(reading)) continue;
-      const [lower, upper] = station.alone(held.lower[place], held.upper[place], station.radii[held.first + row], i);
       seen[i] += 1;
-      if (reading >= lower && reading <= upper) inside[i] += 1;
+      const off = Math.abs(2 * reading - held.lower[place] - held.upper[place]);
+      if (!(off > (held.upper[place] - held.lower[place]) * reach[i] * scale)) inside[i] += 1;
     }
   }
-  return station.sensors.map((name, i) => ({ i, name, inside: seen[i] ? inside[i] / seen[i] : NaN, missing: held.count ? 1 - seen[i] / held.count : NaN }));
+  return station.sensors.map((name, i) => ({ i, name, inside: seen[i] ? inside[i] / seen[i] : NaN, missing: rows ? 1 - seen[i] / rows : NaN }));
 }
 
-function showHealth(holder, station, ailing, weights, chosen, choose, wanted) {
-  const facts = sensorFacts(station).filter(({ name }) => name.toLowerCase().includes(wanted));
-  facts.sort((a, b) => ailing.has(b.i) - ailing.has(a.i) || weights[b.i] - weights[a.i] || a.i - b.i);
-  const most = Math.max(...weights, 1e-9);
-  const lines = facts.map(({ i, name, inside, missing }) => {
-    const state = ailing.get(i);
+class Health {
+  // the table of all sensors: a line is made once, and moved and rewritten where something changed
+  constructor(holder, station, choose) {
+    this.station = station;
+    this.lines = station.sensors.map((name, i) => this.line(name, () => choose(i)));
+    this.body = el("tbody");
+    const title = ["sensor", "state", "share", "inside", "missing"].map((text) => el("th", { scope: "col" }, text));
+    holder.replaceChildren(el("table", { class: "health" }, el("thead", {}, el("tr", {}, ...title)), this.body));
+    this.order = "";
+  }
+
+  line(name, choose) {
+    const [state, inside, missing] = ["state", "", ""].map((kind) => el("td", { class: kind || null }));
     const bar = el("span", { class: "bar" });
-    bar.style.width = `${(100 * weights[i]) / most}%`;
-    const button = el("button", { type: "button", class: "pick", "aria-pressed": i === chosen ? "true" : "false", onclick: () => choose(i) }, name);
-    return el("tr", { class: i === chosen ? "chosen" : null }, el("th", { scope: "row" }, button), el("td", { class: state ? "state ill" : "state" }, state ? `▲ ${state}` : "● reads"), el("td", { class: "weight", title: percent(weights[i]) }, bar), el("td", {}, percent(inside)), el("td", {}, missing ? percent(missing) : "none"));
-  });
-  const title = ["sensor", "state", "share", "inside", "missing"].map((text) => el("th", { scope: "col" }, text));
-  holder.replaceChildren(el("table", { class: "health" }, el("thead", {}, el("tr", {}, ...title)), el("tbody", {}, ...lines)));
+    const button = el("button", { type: "button", class: "pick", onclick: choose }, name);
+    const row = el("tr", {}, el("th", { scope: "row" }, button), state, el("td", { class: "weight" }, bar), inside, missing);
+    return { row, button, state, bar, inside, missing };
+  }
+
+  show(ailing, weights, chosen, wanted) {
+    const facts = sensorFacts(this.station);
+    const most = Math.max(...weights, 1e-9);
+    for (const { i, inside, missing } of facts) {
+      const line = this.lines[i];
+      const ill = ailing.get(i);
+      line.state.textContent = ill ? `▲ ${ill}` : "● reads";
+      line.state.className = ill ? "state ill" : "state";
+      line.bar.style.width = `${((100 * weights[i]) / most).toFixed(0)}%`;
+      line.inside.textContent = percent(inside);
+      line.missing.textContent = missing ? percent(missing) : "none";
+      line.row.className = i === chosen ? "chosen" : "";
+      line.button.setAttribute("aria-pressed", String(i === chosen));
+    }
+    const listed = facts.filter(({ name }) => name.toLowerCase().includes(wanted));
+    listed.sort((a, b) => ailing.has(b.i) - ailing.has(a.i) || weights[b.i] - weights[a.i] || a.i - b.i);
+    const order = listed.map(({ i }) => i).join();
+    if (order === this.order || this.body.matches(":active, :focus-within")) return;
+    this.order = order;
+    this.body.replaceChildren(...listed.map(({ i }) => this.lines[i].row));
+  }
 }

@@ -4,9 +4,9 @@ const service = {
     return sessionStorage.getItem("token") || "";
   },
 
-  async ask(path) {
+  async ask(path, method = "GET") {
     const headers = this.token ? { Authorization: `Bearer ${this.token}` } : {};
-    const answer = await fetch(path, { headers });
+    const answer = await fetch(path, { method, headers });
     if (answer.status === 401) throw new Unknown("a token is needed");
     if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error || `${path}: ${answer.status}`);
     return answer;
@@ -14,6 +14,10 @@ const service = {
 
   async json(path) {
     return (await this.ask(path)).json();
+  },
+
+  post(path) {
+    return this.ask(path, "POST");
   },
 
   async columns(name, asked) {

@@ -61,7 +61,7 @@ class Station {
     this.past = null; // rows that time travel asked for
     this.alarms = [];
     this.blame = null; // mean share of every sensor over the rows outside
-    this.next = null; // the sets that are announced: a list of {lower, upper, radius}, the next row's first
+    this.next = null; // the sets that are announced: a list of {lower, upper, own}, the next row's first
   }
 
   grow(rows) {
@@ -162,6 +162,15 @@ class Station {
     for (let row = from; row < to; row++) found += this.inside[row] === 0 ? 1 : 0;
     return found;
   }
+}
+
+function ahead(steps) {
+  // sets that are announced, as the service and the page of a model give them: null where a band has no end
+  const end = (numbers, none) => numbers.map((number) => (number === null ? none : number));
+  return steps.map(({ lower, upper, own }) => {
+    const joint = [end(lower, -Infinity), end(upper, Infinity)];
+    return { lower: joint[0], upper: joint[1], own: own === null ? joint : [end(own[0], -Infinity), end(own[1], Infinity)] };
+  });
 }
 
 function firstFrom(sorted, count, wanted) {

@@ -1,0 +1,167 @@
+"""The live page with a long past: seconds to its first paint and to its whole past, frames while rows come.
+
+A store of so many rows of so many sensors is written, `jointset serve` opens it, and a headless Chromium opens the
+page; then rows are posted one by one. What drawing costs by itself is measured too, as frames depend on what else the
+machine does. Run on a quiet machine: python benchmarks/page.py [--rows 100000] [--sensors 207]
+"""
+
+import argparse
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from browser import OPENER, browser
+from jointset import generate_grssf
+from jointset.live.arrivals import Clock
+from jointset.live.opening import open_network
+from jointset.live.snapshots import to_bytes
+from jointset.live.standing import parts_of
+from jointset.live.store import FILE, ROW, Entry, Store
+from jointset.methods import predictor_for
+from jointset.times import iso
+
+CADENCE = 300
+DRAW = """
+const [what, span] = arguments;
+shown.board.span(span === 0 ? Infinity : span);
+const times = [];
+for (let k = 0; k < 40; k++) {
+  shown.board.asked = true;
+  const begun = performance.now();
+  shown.board.told = what === "draw" ? begun : -1e9;
+  shown.board.stale = true;
+  shown.board.draw(begun);
+  times.push(performance.now() - begun);
+}
+return times;
+"""
+FRAMES = """
+const done = arguments[arguments.length - 1];
+const times = [];
+const until = performance.now() + arguments[0] * 1000;
+const step = (now) => { times.push(now); if (now < until) requestAnimationFrame(step); else done(times); };
+requestAnimationFrame(step);
+"""
+
+
+def fill(folder, model, rows, sensors):
+    """A store of rows that look like those of a network, and the snapshot after the last."""
+    network = open_network("city", model, folder)
+    standing = network.standing
+    network.close()
+    store = Store(folder / "city" / FILE)
+    rng, start = np.random.default_rng(0), int(standing.predictor.last_time)
+    mean, half = rng.normal(50, 5, sensors), np.full(sensors, 9.0)
+    for first in range(0, rows, 2000):
+        with store.writing():
+            store.append(
+                entry(rng, number, start, mean, half) for number in range(first + 1, min(first + 2000, rows) + 1)
+            )
+    moved = standing._replace(number=rows, clock=Clock(start + CADENCE * rows))
+    with store.writing():
+        store.put_snapshot(rows, to_bytes(parts_of(moved)), rows)
+    store.close()
+    return start + CADENCE * rows, (folder / "city" / FILE).stat().st_size
+
+
+def entry(rng, number, start, mean, half):
+    score = float(rng.chisquare(len(mean)))
+    values, shares = rng.normal(mean, 3), rng.dirichlet(np.ones(len(mean))).astype(np.float32)
+    seconds, radius = start + CADENCE * number, 1.15 * len(mean)
+    answer = {"score": score, "radius": radius, "inside": score <= radius, "observed": len(mean), "top": []}
+    return Entry(number, ROW, seconds, iso(seconds), values, answer, np.stack([mean - half, mean + half]), shares)
+
+
+def post(address, start, sensors, seconds, rate):
+    """Post rows one by one at a rate; how many were answered."""
+    rng, sent, begun = np.random.default_rng(1), 0, time.monotonic()
+    while (now := time.monotonic() - begun) < seconds:
+        if sent > now * rate:
+            time.sleep(0.001)
+            continue
+        sent += 1
+        row = {
+            "time": iso(start + CADENCE * sent),
+            "values": dict(zip(sensors, rng.normal(0, 1, len(sensors)), strict=True)),
+        }
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{address}/city/observations", json.dumps(row).encode(), headers)
+        OPENER.open(request, timeout=30).read()
+    return sent
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--sensors", type=int, default=207)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        panel = generate_grssf("A", n=asked.sensors, seed=0, length=2000).panel
+        predictor_for("kalman").fit(panel[:1200]).calibrate(panel[1200:]).save(folder / "model")
+        last, size = fill(folder / "store", folder / "model", asked.rows, asked.sensors)
+        print(f"{asked.rows:,} rows of {asked.sensors} sensors: {size / asked.rows:,.0f} bytes a row in the store")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        command = [sys.executable, "-c", "from jointset.cli import main; main()", "serve", f"city={folder / 'model'}"]
+        command += ["--store", str(folder / "store"), "--port", str(port), "--keep", str(2 * asked.rows)]
+        service = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        try:
+            measure(f"http://127.0.0.1:{port}", folder, asked, last, panel.sensors)
+        finally:
+            service.terminate()
+            service.wait()
+
+
+def measure(address, folder, asked, last, sensors):
+    ready = False
+    while not ready:
+        try:
+            ready = OPENER.open(f"{address}/ready", timeout=5).status == 200
+        except OSError:
+            time.sleep(0.2)
+    with browser(folder) as window:
+        window.open(f"{address}/docs")  # the browser itself is warm
+        found = []
+        for _ in range(5):
+            window.open(f"{address}/")
+            window.settled("performance.getEntriesByName('whole').length", 60)
+            paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+            marks = "...['drawn', 'whole'].map((name) => performance.getEntriesByName(name)[0].startTime)"
+            found.append(window.run(f"return [{paint}, {marks}]"))
+        first, drawn, whole = np.median(found, axis=0) / 1000
+        print(f"median of 5 visits: first paint {first:.2f} s, last rows drawn {drawn:.2f} s, all {whole:.2f} s")
+        for what, span in (("draw", 288), ("draw", 0), ("tell", 288)):
+            took = np.median(window.run(DRAW, what, span))
+            name = {"draw": "charts and map", "tell": "with text and tables"}[what]
+            print(f"{name}, {'all rows' if span == 0 else f'{span} rows'}: {took:.1f} ms")
+        rows = "Number(document.querySelector('.scores canvas').getAttribute('aria-valuemax'))"
+        before, counts = window.run(f"return {rows}"), []
+        sending = threading.Thread(target=lambda: counts.append(post(address, last, sensors, asked.seconds, 60)))
+        sending.start()
+        times = window.send("execute/async", {"script": FRAMES, "args": [asked.seconds]})
+        sending.join()
+        time.sleep(1.0)
+        steps = np.diff(times)
+        seen = window.run(f"return {rows}") - before
+        print(
+            f"{counts[0] / asked.seconds:.0f} rows a second posted, {seen:.0f} of {counts[0]} on the page; "
+            f"{len(times) / asked.seconds:.0f} frames a second, median {np.median(steps):.1f} ms, "
+            f"{100 * np.mean(steps > 25):.1f} % of the frames later than 25 ms, longest {steps.max():.0f} ms"
+        )
+
+
+if __name__ == "__main__":
+    main()
