@@ -42,3 +42,12 @@ def test_a_reading_that_comes_when_it_was_expected_leaves_the_next_law(blocks):
     assert predictor._pending is None
     predictor.expect(usual)
     np.testing.assert_array_equal(predictor.predict().center, before)
+
+
+def test_neighbourhoods_of_a_row_that_lacks_its_last_sensor(blocks):
+    train, _, calibration, test = blocks
+    predictor = predictor_for("kalman").fit(train).calibrate(calibration)
+    y = test.values[0].copy()
+    y[-1] = np.nan
+    found = predictor.neighbourhoods(y)
+    assert sum(one.share for one in found) == pytest.approx(predictor.attribution(y).sum())

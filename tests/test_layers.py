@@ -8,8 +8,8 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src"
 LAYERS = {  # lowest first: a module belongs where the longest of its prefixes stands
-    "inputs": """table_line contracts abilities errors notebook extras atomic files parts storage folders times fleet
-        layout graph graph_files adjacency communities panel_checks panel labelled_arrays reading_tables reading
+    "inputs": """table_line copies contracts abilities errors notebook extras atomic files parts storage folders times
+        fleet layout graph graph_files adjacency communities panel_checks panel labelled_arrays reading_tables reading
         labels outliers jumps row_clock sensor_health sensor_places live_cells live_rows graph_edges""",
     "laws": """lowrank triangles covariance covariance_modes recursion law_rows laws law_blocks pooling bures ties
         partial volumes freed_memory shares window_laws""",

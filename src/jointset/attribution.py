@@ -93,7 +93,9 @@ def neighbourhoods(predictor: Explains, law: Any, y: Array) -> list[Neighbourhoo
     names, missing = predictor.sensors, np.isnan(y)
     around = [(i, places[~missing[places]]) for i, places in closed_neighbourhoods(predictor.graph, len(y))]
     around = [(i, places) for i, places in around if len(places)]
-    parts = attribution(predictor, law, y) / np.maximum(np.bincount(np.concatenate([p for _, p in around])), 1)
+    parts = attribution(predictor, law, y) / np.maximum(
+        np.bincount(np.concatenate([p for _, p in around]), minlength=len(y)), 1
+    )
     drops = _drops(normal, y, [places for _, places in around])
     found = [
         Neighbourhood(names[i], tuple(names[j] for j in places), float(drop), float(parts[places].sum()))

@@ -58,7 +58,8 @@ class DenseLaw:
     @property
     def variance(self) -> Array:
         """Marginal variances (..., N)."""
-        return np.broadcast_to(self.covariance.variance, self.mean.shape)
+        found: Array = self.covariance.variance
+        return found if found.shape == self.mean.shape else np.broadcast_to(found, self.mean.shape)
 
     @property
     def log_det(self) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from jointset.calibrating import adapts, at_level, calibrate, gap_scale, rewrapp
 from jointset.calibration import Split
 from jointset.calibration.shared_level import AnyRule, moved, next_radii, one_score
 from jointset.contracts import Array, Filter, Reading, Readings, Region, Score
+from jointset.copies import shallow
 from jointset.describing import facts_of, line_of
 from jointset.errors import InputError, require
 from jointset.explaining import Explains
@@ -299,7 +299,7 @@ class JointPredictor(Explains):
 
     def copy(self) -> JointPredictor:
         """An independent predictor in the same state."""
-        return copy.copy(self)  # every part is an immutable value
+        return shallow(self)  # every part is an immutable value
 
     def save(self, path: str | Path) -> None:
         """Write a model folder, or replace the model of one; whoever loads it meanwhile gets the old or the new."""

@@ -7,7 +7,6 @@ projection on sensor i, `width` = sqrt(mean h_i^2), `width_full` = mean 2 h_i, `
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from jointset.contracts import Array, Law, Region
+from jointset.copies import shallow
 from jointset.errors import require
 from jointset.labels import in_order
 from jointset.notebook import listed, shown
@@ -129,7 +129,7 @@ def named(region: Region, sensors: tuple[str, ...]) -> Region:
     """The region with the names of its sensors; one of another kind as it is."""
     if not isinstance(region, Sizes):
         return region
-    known = copy.copy(region)
+    known = shallow(region)
     object.__setattr__(known, "sensors", sensors)
     return known
 

@@ -171,6 +171,30 @@ def test_requests_that_wait_are_bounded(model, rows, tmp_path, monkeypatch):
     served.close()
 
 
+def test_a_sender_that_has_gone_does_not_stop_the_others(model, rows, tmp_path):
+    network = open_network("city", model, tmp_path)
+    usual, gate = network._commit, threading.Event()
+    network._commit = lambda jobs: (gate.wait(10), usual(jobs))
+    first = network.post(json.dumps(rows[0]).encode(), "json")
+    gone = network.post(json.dumps(rows[1]).encode(), "json")
+    assert gone.cancel() or first.cancel()
+    last = network.post(json.dumps(rows[2]).encode(), "json")
+    gate.set()
+    assert last.result(10)[0][0]["time"] == rows[2]["time"]
+    network.close()
+
+
+def test_a_commit_that_fails_for_any_reason_is_answered(model, rows, tmp_path, monkeypatch):
+    network = open_network("city", model, tmp_path)
+    monkeypatch.setattr(network.store, "append", lambda entries: 1 / 0)
+    with client_of({"city": network}) as client:
+        answer = client.post("/city/observations", json=rows[0])
+        assert answer.status_code == 503 and "log of the service" in answer.json()["error"]
+        monkeypatch.undo()
+        assert client.post("/city/observations", json=rows[0]).json()["row"] == 1
+    network.close()
+
+
 def test_a_slow_body_is_given_up(served, monkeypatch):
     monkeypatch.setattr(requests, "PATIENCE", 0.0)
 

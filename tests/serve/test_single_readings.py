@@ -152,3 +152,11 @@ def test_joining_keeps_the_latest_reading_of_a_step():
         held = hold(held, rule.step(single.seconds), single)
     assert row_of(held[600], 2).tolist() == [2.0, 4.0]
     assert (rule.over(held, 929), rule.over(held, 930)) == ([], [600])
+
+
+def test_an_absurd_reading_is_refused_at_once_and_spoils_no_row(served, rows):
+    name = next(iter(rows[0]["values"]))
+    answer = post(served.client, f"t,sensor={name} value=1e90 {live_seconds(rows[0]['time'])}", precision="s")
+    assert answer.status_code == 422 and "absurd" in answer.json()["error"]
+    assert served.network.held == {}
+    assert len(post(served.client, "\n".join(lines_of(rows[:2]))).json()) == 2

@@ -301,6 +301,8 @@ def _closed(neighbours: Array) -> Array:
 
 def _normed(shares: Array) -> Array:
     """Shares (N,) that are positive and sum to 1, or to 0 where no sensor adds to the score."""
-    positive = np.clip(np.nan_to_num(shares, nan=0.0, posinf=1e150), 0.0, 1e150)
+    usual = np.isfinite(shares).all()
+    known = shares if usual else np.nan_to_num(shares, nan=0.0, posinf=1e150)
+    positive = np.minimum(np.maximum(known, 0.0), 1e150)
     total = float(positive.sum())
     return positive / total if total > 0 else positive

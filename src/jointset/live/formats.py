@@ -126,7 +126,9 @@ class Reader:
         if type(row) is not dict or row.keys() != PLAIN or type(row["values"]) is not dict:
             return None
         time, given, place = row["time"], row["values"], self.place
-        seconds = live_seconds(time) if type(time) in (str, int) else None
+        seconds: int | None = time if type(time) is int and 10**9 <= time < 10**10 else None
+        if seconds is None and type(time) in (str, int):
+            seconds = live_seconds(time)
         values = [math.nan] * len(self.sensors)
         for name, value in given.items():
             at = place.get(name)

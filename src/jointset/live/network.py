@@ -6,12 +6,14 @@ was; so does a commit that fails, for all that shared it.
 
 from __future__ import annotations
 
+import logging
 import math
 import queue
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from jointset.errors import InputError
@@ -63,6 +65,7 @@ class Network:
         grace = (cadence or 0) // 2 if settings.grace is None else settings.grace
         self.rule = Rule(cadence or 1, grace)
         self.held: Held = _held(store)
+        self.newest = store.newest()  # time of a row that counted: what is later was not answered yet
         self.last_score = math.nan
         self.trouble: str | None = None  # why the last commit failed
         self.counts = dict.fromkeys(("requests", "refused", "rows", "late", "repeated", "commits", "failed"), 0)
@@ -130,21 +133,22 @@ class Network:
         return bool(self.held) and time.monotonic() - self._heard > self.rule.cadence + self.rule.grace
 
     def _commit(self, jobs: list[Post | Act]) -> None:
-        """Do the requests, bring all of it to the disk, and only then answer."""
-        standing, held = self.standing, self.held
+        """Do the requests, bring all of it to the disk, and only then answer; senders that have gone are left out."""
+        jobs = [job for job in jobs if job.done.set_running_or_notify_cancel()]
+        standing, held, newest = self.standing, self.held, self.newest
         results: list[tuple[Any, Any, bool]] = []  # future, result or error, whether it is an error
         entries: list[Entry] = []
         changes: list[Any] = []
         try:
             with self.store.writing():
-                if not jobs:
-                    work = Work(self, standing, held)
+                if self._idle():
+                    work = Work(self, standing, held, newest)
                     work.close_all()
                     work.flush()
-                    standing, held = work.standing, work.held
+                    standing, held, newest = work.standing, work.held, work.newest
                     entries += work.entries
                 for job in jobs:
-                    work = Work(self, standing, held)
+                    work = Work(self, standing, held, newest)
                     try:
                         result = work.do(job)
                     except Exception as error:  # of this request alone: nothing of it was written
@@ -155,20 +159,17 @@ class Network:
                     standing, held = work.standing, work.held
                     entries += work.entries
                     changes += work.changes
+                    newest = work.newest
                     results.append((job.done, result, False))
                 calibrated = any(isinstance(job, Act) and job.action["action"] == "recalibrate" for job in jobs)
                 due = calibrated or standing.number // self.settings.every > self._snapshot // self.settings.every
                 if due:
                     self.store.put_snapshot(standing.number, to_bytes(parts_of(standing)), self.settings.keep)
-        except (StoreError, InputError) as error:
-            self.counts["failed"] += 1
-            self.trouble = str(error)
-            failure = error if isinstance(error, StoreError) else StoreError(str(error))
-            for job in jobs:
-                job.done.set_exception(failure)
+        except Exception as error:  # whatever it is, it must not end the thread
+            self._fail(jobs, error)
             return
         self.trouble = None
-        self.standing, self.held = standing, held
+        self.standing, self.held, self.newest = standing, held, newest
         self._snapshot = standing.number if due else self._snapshot
         if entries or jobs:
             self._heard = time.monotonic()
@@ -179,9 +180,21 @@ class Network:
         self.last_score = scores[-1] if scores else self.last_score
         for done, result, failed in results:
             (done.set_exception if failed else done.set_result)(result)
-        if entries:
-            for listener in self.listeners:
+        for listener in self.listeners if entries else ():
+            with suppress(RuntimeError):  # a loop that is closed: the service is about to stop
                 listener(entries, changes)
+
+    def _fail(self, jobs: list[Post | Act], error: Exception) -> None:
+        """Answer requests whose commit failed; everything stands as it stood."""
+        self.counts["failed"] += 1
+        if isinstance(error, (StoreError, InputError)):
+            failure = error if isinstance(error, StoreError) else StoreError(str(error))
+        else:
+            logging.getLogger("jointset").error("a commit of %s failed", self.name, exc_info=error)
+            failure = StoreError("the commit failed for a reason that is in the log of the service")
+        self.trouble = str(failure)
+        for job in jobs:
+            job.done.set_exception(failure)
 
 
 def _held(store: Store) -> Held:

@@ -83,10 +83,9 @@ def taken(
     alarms, changes = engine.step(standing.alarms, _happening(step, row, health, standing.usual))
     scored, hits = standing.scored + (inside is not None), standing.inside + (inside is True)
     after = Standing(number, step.after, health, clock, alarms, scored, hits)
-    total = float(np.nansum(np.abs(step.shares)))
-    shares = (step.shares / (total or 1.0)).astype(np.float32)
+    shares = (step.shares / (float(np.abs(step.shares).sum()) or 1.0)).astype(np.float32)
     answer = {**step.facts, "top": step.top}
-    entry = Entry(number, ROW, row.seconds, row.time, row.values, answer, np.stack(step.bounds), shares)
+    entry = Entry(number, ROW, row.seconds, row.time, row.values, answer, np.array(step.bounds), shares)
     return after, entry, changes
 
 

@@ -217,6 +217,11 @@ class Store:
         cells = self.connection.execute(query, (seconds,)).fetchone()
         return None if cells is None else _entry(cells)
 
+    def newest(self) -> int | None:
+        """The latest time of a row that counted."""
+        found = self.reader.execute("SELECT max(seconds) FROM log WHERE kind = 'row'").fetchone()[0]
+        return None if found is None else int(found)
+
     def outcomes(self, limit: int) -> Array:
         """Times and outcomes (k, 2) of the last scored rows, oldest first."""
         query = "SELECT seconds, inside FROM log WHERE kind = 'row' AND inside IS NOT NULL ORDER BY number DESC LIMIT ?"

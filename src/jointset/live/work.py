@@ -14,6 +14,7 @@ from jointset.live.joining import Held, Single, hold, row_of
 from jointset.live.relearning import recalibrated, rows_since_change
 from jointset.live.standing import Standing, acted, taken
 from jointset.live.store import ACTION, LATE, ROW, Entry
+from jointset.outliers import require_sane
 from jointset.times import iso
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ class Act(NamedTuple):
 class Work:
     """What one request does, from a standing to the next; nothing is written before `flush`."""
 
-    def __init__(self, network: Network, standing: Standing, held: Held) -> None:
-        self.network, self.standing, self.held = network, standing, held
+    def __init__(self, network: Network, standing: Standing, held: Held, newest: int | None) -> None:
+        self.network, self.standing, self.held, self.newest = network, standing, held, newest
         self.entries: list[Entry] = []
         self.changes: list[tuple[int, Answer]] = []  # of alarms, each with its number of the log
         self._holding: list[tuple[int, int, int, float]] = []
@@ -105,10 +106,14 @@ class Work:
 
     def _wrote(self, entry: Entry, changes: list[Change]) -> None:
         self.entries.append(entry)
+        if entry.kind == ROW and entry.seconds is not None:
+            self.newest = entry.seconds if self.newest is None else max(self.newest, entry.seconds)
         self.changes += [(entry.number, plain(one)) for one in changes]
 
     def _known(self, seconds: int) -> Entry | None:
         """The row of this time that has counted, in this request or before."""
+        if self.newest is None or seconds > self.newest:
+            return None
         for entry in self.entries:
             if entry.seconds == seconds and entry.kind == ROW:
                 return entry
@@ -116,7 +121,10 @@ class Work:
 
     def _single(self, single: Single) -> list[Answer]:
         """Hold one reading; the answers of the rows that it makes whole."""
-        rule = self.network.rule
+        rule, predictor = self.network.rule, self.standing.predictor
+        if predictor.standardize:
+            alone = row_of({single.place: (single.seconds, single.value)}, len(self.network.sensors))
+            require_sane(alone, predictor.sensors, predictor.shift, predictor.scale)
         step = rule.step(single.seconds)
         answers = [self._close(one) for one in rule.over(self.held, single.seconds)]
         if step not in self.held and (self._known(step) is not None or self._is_past(step)):
@@ -148,7 +156,11 @@ class Work:
         readings = self.held[step]
         self.held = {one: rest for one, rest in self.held.items() if one != step}
         self._released.append(step)
-        return self._row(Whole(row_of(readings, len(self.network.sensors)), step, iso(step)))
+        values = row_of(readings, len(self.network.sensors))
+        try:
+            return self._row(Whole(values, step, iso(step)))
+        except (ValueError, ArithmeticError):  # each reading was good by itself: nobody waits for this answer
+            return self._late(values, step)
 
     def close_all(self) -> None:
         """Make rows of all that is held."""

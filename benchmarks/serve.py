@@ -1,0 +1,245 @@
+"""What the service sustains here: durable readings a second, latency, memory, disk, kills, requests at random.
+
+    python benchmarks/serve.py [--rows 20000] [--model FOLDER ...] [--kills 200] [--requests 10000] [--memory 1000000]
+
+All on loopback, against `jointset serve` in a process of its own; the ratio is to `jointset stream` on the same rows in
+this process, which keeps nothing on the disk. A model of 20 simulated sensors is made; --model adds others.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "serve"))
+
+import psutil
+
+from jointset import GraphLGSSM, JointPredictor, generate_grssf
+from jointset.methods import load_predictor
+from jointset.streaming import Stream
+
+BATCH = 50
+LONGEST = 150.0  # seconds of any one measurement
+
+
+class Service:
+    """`jointset serve` of one model on a free port, with a connection to it."""
+
+    def __init__(self, model: Path, folder: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        given = [f"city={model}", "--store", str(folder), "--port", str(self.port), "--rate", "1000000"]
+        command = [sys.executable, "-c", "from jointset.cli import main; main()", "serve", *given]
+        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        self.place, self.used = folder / "city", 0.0
+        end = time.monotonic() + 60
+        while True:
+            try:
+                if self.ask("GET", "/ready")[0] == 200:
+                    break
+            except OSError:
+                pass
+            if time.monotonic() > end:
+                raise SystemExit("the service did not come up")
+            time.sleep(0.1)
+
+    def ask(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request(method, path, body, {"content-type": "application/json"})
+        answer = connection.getresponse()
+        found = answer.status, answer.read()
+        connection.close()
+        return found
+
+    def memory(self) -> float:
+        """Resident MiB."""
+        return psutil.Process(self.process.pid).memory_info().rss / 2**20
+
+    def cpu(self, readings: int) -> float:
+        """Milliseconds of CPU a reading that the service used since this was asked last."""
+        times = psutil.Process(self.process.pid).cpu_times()
+        used, self.used = times.user + times.system - self.used, times.user + times.system
+        return 1e3 * used / readings
+
+    def size(self) -> int:
+        return sum(path.stat().st_size for path in self.place.glob("readings.db*"))
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+
+
+def bodies(predictor, count: int, batch: int, first: int = 0, seed: int = 0):
+    """Bodies of so many rows, a batch each."""
+    rng, n = np.random.default_rng(seed), len(predictor.sensors)
+    for start in range(first, first + count, batch):
+        values = predictor.shift + predictor.scale * 0.5 * rng.standard_normal((batch, n))
+        rows = [
+            {"time": 1_700_000_000 + 300 * (start + i), "values": dict(zip(predictor.sensors, row, strict=True))}
+            for i, row in enumerate(values.tolist())
+        ]
+        yield json.dumps(rows if batch > 1 else rows[0]).encode()
+
+
+def sent(port: int, texts) -> np.ndarray:
+    """Post bodies one after another on one connection; the seconds that each took."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    seconds, end = [], time.monotonic() + LONGEST
+    for text in texts:
+        began = time.perf_counter()
+        connection.request("POST", "/city/observations", text, {"content-type": "application/json"})
+        answer = connection.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise SystemExit(f"{answer.status}: {body[:300]!r}")
+        seconds.append(time.perf_counter() - began)
+        if time.monotonic() > end:
+            break
+    connection.close()
+    return np.array(seconds)
+
+
+def streamed(predictor, texts) -> float:
+    """Rows a second of `stream` in this process."""
+    lines = [json.dumps(row) for text in texts for row in json.loads(text)]
+    stream = Stream(predictor)
+    began = time.perf_counter()
+    for answer in stream.answers(lines):
+        json.dumps(answer)
+    return len(lines) / (time.perf_counter() - began)
+
+
+def measured(name: str, model: Path, rows: int, folder: Path) -> None:
+    """Throughput, latency and size for one model."""
+    predictor = load_predictor(model)
+    service = Service(model, folder / name)
+    try:
+        sent(service.port, bodies(predictor, 500, BATCH, seed=9))  # warm
+        batches = list(bodies(predictor, rows, BATCH, 10_000))
+        service.cpu(1)
+        began = time.perf_counter()
+        took = sent(service.port, batches)
+        batched = BATCH * len(took) / (time.perf_counter() - began)
+        done = BATCH * len(took)
+        cost = f"{service.cpu(done):.2f} ms of CPU each"
+        tell(name, "batches of 50", f"{batched:,.0f} readings/s, median batch {1e3 * np.median(took):.1f} ms, {cost}")
+        tell(name, "ratio to stream without a disk", f"{batched / streamed(predictor, batches[:20]):.2f}")
+        singles = list(bodies(predictor, min(rows // 10, 3_000), 1, 10_000_000))
+        service.cpu(1)
+        began = time.perf_counter()
+        took = sent(service.port, singles)
+        rate = len(took) / (time.perf_counter() - began)
+        cuts = tuple(1e3 * np.quantile(took, (0.5, 0.99, 1.0)))
+        tell(
+            name,
+            "singly, one sender",
+            "{:,.0f} readings/s, median {:.1f} ms, p99 {:.1f} ms, worst {:.1f} ms".format(rate, *cuts),
+        )
+        rate = together(service.port, predictor, 8, len(singles) // 8)
+        tell(name, "singly, eight senders", f"{rate:,.0f} readings/s")
+        total = done + len(singles) * 2 + 500
+        tell(name, "disk", f"{service.size() / total:,.0f} bytes a reading with its answer")
+        tell(name, "memory", f"{service.memory():.0f} MiB")
+    finally:
+        service.stop()
+
+
+def together(port: int, predictor, senders: int, each: int) -> float:
+    """Readings a second of several senders at once; what comes late is kept all the same."""
+    texts = [list(bodies(predictor, each, 1, 20_000_000 + 100_000 * k)) for k in range(senders)]
+    threads = [threading.Thread(target=sent, args=(port, mine)) for mine in texts]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return senders * each / (time.perf_counter() - began)
+
+
+def memory_over(model: Path, rows: int, folder: Path) -> None:
+    """Memory of the service as rows come in, in tenths."""
+    predictor, service, marks = load_predictor(model), Service(model, folder / "memory"), []
+    try:
+        for tenth in range(10):
+            sent(service.port, bodies(predictor, rows // 10, BATCH, tenth * rows, tenth))
+            marks.append(service.memory())
+            tell("memory", f"after {rows * (tenth + 1) // 10:,} rows", f"{marks[-1]:.1f} MiB")
+        drift = max(marks[1:]) / min(marks[1:]) - 1
+        tell("memory", f"largest over smallest after the first {rows // 10:,} rows", f"{100 * drift:.1f} % apart")
+    finally:
+        service.stop()
+
+
+def killed(model: Path, kills: int, folder: Path, seed: int) -> None:
+    from kills import killed_under_load
+
+    found = killed_under_load(model, folder, load_predictor(model).sensors, kills, seed)
+    tell("kill -9", f"{found.kills} times, {found.acknowledged:,} rows acknowledged", str(found._asdict()))
+
+
+def fuzzed(model: Path, count: int, folder: Path) -> None:
+    from conftest import client_of
+    from nasty import chances, request, sent as asked
+
+    from jointset.live.opening import open_network
+
+    network = open_network("city", model, folder / "fuzz")
+    crashed = changed = 0
+    with client_of({"city": network}) as client:
+        document, chance = client.get("/openapi.json").json(), chances(1)
+        for _ in range(count):
+            before = network.standing, network.held
+            answer = asked(client, request(chance, document, "city", network.sensors))
+            crashed += answer.status_code >= 500 or b"Traceback" in answer.content
+            changed += answer.status_code >= 400 and (network.standing, network.held) != before
+    network.close()
+    found = f"{crashed} of 5xx or with a trace, {changed} refused that changed something"
+    tell("requests at random", f"{count:,}", found)
+
+
+def tell(*cells: str) -> None:
+    print("  ".join([f"{cells[0]:20s}", f"{cells[1]:44s}", *cells[2:]]), flush=True)
+
+
+def simulated(folder: Path) -> Path:
+    train, _, calibration, _ = generate_grssf("A", n=20, length=3_000, seed=0).panel.split()
+    JointPredictor(GraphLGSSM()).fit(train).calibrate(calibration).save(folder / "kalman-20")
+    return folder / "kalman-20"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name, usual in (("rows", 20_000), ("kills", 0), ("requests", 0), ("memory", 0), ("seed", 0)):
+        parser.add_argument(f"--{name}", type=int, default=usual)
+    parser.add_argument("--model", type=Path, action="append", default=[])
+    asked = parser.parse_args()
+    load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
+    print(f"{os.cpu_count()} cores, load {load}")
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        small = simulated(folder)
+        if asked.rows:
+            for model in (small, *asked.model):
+                measured(model.name, model, asked.rows, folder / "speed")
+        if asked.memory:
+            memory_over(small, asked.memory, folder)
+        if asked.kills:
+            killed(small, asked.kills, folder, asked.seed)
+        if asked.requests:
+            fuzzed(small, asked.requests, folder)
+
+
+if __name__ == "__main__":
+    main()
