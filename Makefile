@@ -3,13 +3,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint format bench mutants results clean
+.PHONY: demo test test-sktime lint format bench mutants results clean
 
 demo: $(READY)
 	$(BIN)/jointset demo
 
 test: $(READY) lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered
+
+# sktime wants older packages than constraints.txt pins: an environment of its own
+test-sktime:
+	$(PYTHON) -m venv .venv-sktime
+	.venv-sktime/bin/pip install --quiet --disable-pip-version-check -e '.[sktime]' pytest
+	OMP_NUM_THREADS=1 .venv-sktime/bin/pytest -W ignore tests/adapters/test_sktime.py
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -35,4 +41,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv .venv-sktime demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -8,8 +8,14 @@ from types import ModuleType
 
 from jointset.errors import InputError, require
 
-# package: the extra that brings it
-EXTRAS = {"torch": "learn", "h5py": "hdf5", "distributed": "dask", "xarray": "xarray"}
+EXTRAS = {  # package: the extra that brings it
+    "torch": "learn",
+    "h5py": "hdf5",
+    "distributed": "dask",
+    "xarray": "xarray",
+    "sklearn": "sklearn",
+    "sktime": "sktime",
+}
 
 
 def installed(package: str) -> bool:

@@ -15,6 +15,8 @@ PURPOSES = {  # what an extra is for; those of development are nobody's loss
     "hdf5": "the published HDF5 files of METR-LA and PEMS-BAY",
     "serve": "jointset serve, readings over HTTP",
     "xarray": "arrays of xarray as readings and as answers",
+    "sklearn": "JointRegressor, joint sets around regressors of scikit-learn",
+    "sktime": "JointForecaster, joint sets as a forecaster of sktime",
     "dask": "benchmarks on several machines",
 }
 

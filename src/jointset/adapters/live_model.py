@@ -1,0 +1,101 @@
+"""river: rows as dicts, one at a time; the model gathers its first rows, fits itself on them and goes on from there.
+
+>>> import numpy as np
+>>> model = LiveModel("kalman", fit_after=200, calibrate_on=100)
+>>> for row in np.random.default_rng(0).normal(size=(310, 2)):
+...     model.learn_one({"a": row[0], "b": row[1]})
+>>> model.ready, sorted(model.predict_one())
+(True, ['a', 'b'])
+>>> bool(model.score_one({"a": 9.0, "b": -9.0}) > 1.0)
+True
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import jointset
+from jointset.contracts import Region
+from jointset.errors import InputError, require
+from jointset.panel import Panel
+from jointset.predictor import JointPredictor
+
+
+class LiveModel:
+    """A predictor under the verbs of river: `predict_one`, `score_one`, `learn_one`.
+
+    Parameters
+    ----------
+    method
+        Name from `jointset methods`.
+    alpha
+        Miss rate: 0.1 asks for 90 % coverage.
+    fit_after, calibrate_on
+        Rows gathered to fit on, and rows after them to calibrate on. Nothing is predicted before.
+    """
+
+    def __init__(
+        self, method: str = "quick", *, alpha: float = 0.1, fit_after: int = 1000, calibrate_on: int = 300
+    ) -> None:
+        require(fit_after >= 3, f"fit_after must be 3 rows or more, got {fit_after}")
+        require(calibrate_on >= 1, f"calibrate_on must be 1 row or more, got {calibrate_on}")
+        self.method, self.alpha, self.fit_after, self.calibrate_on = method, alpha, fit_after, calibrate_on
+        jointset.predictor(method, alpha=alpha)  # a name that nothing has is refused now, not after the last row
+        self._rows: list[dict[str, float]] = []
+        self.predictor: JointPredictor | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has gathered enough rows to predict."""
+        return self.predictor is not None
+
+    def learn_one(self, y: Mapping[str, Any]) -> None:
+        """Take in a row; a sensor without an entry, or with None or NaN, is missing."""
+        if self.predictor is not None:
+            self.predictor.update(y)
+            return
+        self._rows.append({str(name): math.nan if value is None else float(value) for name, value in y.items()})
+        if len(self._rows) == self.fit_after + self.calibrate_on:
+            self._start()
+
+    def predict_one(self) -> dict[str, float]:
+        """Mean of the next row, sensor by sensor; empty until ready."""
+        return {} if self.predictor is None else self._by_name(self.predictor.predict().center)
+
+    def predict_set(self) -> Region:
+        """The joint set of the next row."""
+        if self.predictor is None:
+            lacking = self.fit_after + self.calibrate_on - len(self._rows)
+            raise InputError(f"the model has not seen enough rows for a set: {lacking} more are needed")
+        return self.predictor.predict()
+
+    def score_one(self, y: Mapping[str, Any]) -> float:
+        """How far out a row is: its score in units of the radius, above 1 outside the set; 0 until ready.
+
+        NaN where the row has no reading.
+        """
+        if self.predictor is None:
+            return 0.0
+        outcome = self.predictor.copy().update(y)
+        return outcome.score / outcome.radius if outcome.radius > 0 else math.inf
+
+    def blame_one(self, y: Mapping[str, Any]) -> dict[str, float]:
+        """What each sensor adds to the score of a row; empty until ready."""
+        return {} if self.predictor is None else self._by_name(self.predictor.contributions(y))
+
+    def _start(self) -> None:
+        """Fit on the first rows and calibrate on the rest."""
+        names = tuple(dict.fromkeys(name for row in self._rows for name in row))
+        panel = Panel(np.array([[row.get(name, math.nan) for name in names] for row in self._rows]), names)
+        warmup = min(50, max(self.calibrate_on // 4, 1))
+        made = jointset.predictor(self.method, alpha=self.alpha, warmup=warmup)
+        self.predictor = made.fit(panel[: self.fit_after]).calibrate(panel[self.fit_after :])
+        self._rows = []
+
+    def _by_name(self, numbers: Any) -> dict[str, float]:
+        assert self.predictor is not None
+        return dict(zip(self.predictor.sensors, np.asarray(numbers).tolist(), strict=True))
