@@ -92,7 +92,7 @@ class AheadPass:
         for at, window in self.horizon.laws(self.predictor, law, before, self.times[first : first + count]):
             place = self.old + first + at
             laws = window.with_steps()
-            self._sizes(laws, first + at)
+            (self._spreads if len(self.ratios) else self._sizes)(laws, first + at)
             self._score(laws, place)
             late = range(max(0, self.open - place), len(window))
             self.kept |= {place + i: _copied(window[i]) for i in late}
@@ -114,18 +114,23 @@ class AheadPass:
             self.scores[place : place + len(y), h] = getattr(self.horizon.scores[h], self.method)(law, y)
 
     def _sizes(self, laws: tuple[WindowLaw, ...], row: int) -> None:
-        """Log-volumes at radius 1, errors, and in calibration those of every sensor in standard deviations."""
+        """Log-volumes at radius 1, and errors."""
         own = slice(row, row + len(laws[-1]))
         for h, (score, law) in enumerate(zip(self.horizon.scores, laws, strict=True)):
             self.volumes[own, h] = score.region(law, 1.0).log_volume
         for h, law in enumerate(laws[:-1]):
             y = self.values[row + h : row + h + len(law)]
-            if len(self.ratios) and len(y):
-                self.ratios[row : row + len(y), h] = np.abs(y - law.mean[: len(y)]) / np.sqrt(law.variance[: len(y)])
             squares = (y - law.mean[: len(y)]) ** 2
             seen = ~np.isnan(squares)
             mean = np.where(seen, squares, 0.0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
             self.errors[row : row + len(y), h] = np.where(seen.any(axis=1), np.sqrt(mean), np.nan)
+
+    def _spreads(self, laws: tuple[WindowLaw, ...], row: int) -> None:
+        """Errors of every sensor in standard deviations."""
+        for h, law in enumerate(laws[:-1]):
+            y = self.values[row + h : row + h + len(law)]
+            ratios = np.abs(y - law.mean[: len(y)]) / np.sqrt(law.variance[: len(y)])
+            self.ratios[row : row + len(y), h] = ratios
 
     def finish(self) -> tuple[AheadRun, Horizon]:
         """The run, and the horizon after the last row."""
