@@ -67,7 +67,7 @@ def killed_under_load(model, folder, sensors, kills, seed=0, every=50, longest=0
         port = free_port()
         child = context.Process(target=serve_child, args=(model, folder / "killed", port, every), daemon=True)
         child.start()
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30, verify=False) as client:
             wait_until_ready(client)
             end = time.monotonic() + chance.uniform(0.01, longest)
             while time.monotonic() < end:
