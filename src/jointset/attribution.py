@@ -124,5 +124,6 @@ def _precision(law: AnyLaw, e: Array) -> tuple[Array, Callable[[Array], Array]]:
         P = law.covariance.precision
         return e @ P, lambda at: P[np.ix_(at, at)]
     w, L = 1.0 / law.diagonal, law.factor
-    C, left = lowrank.capacitance(w, L), w[:, None] * L
-    return lowrank.solve(e, w, L), lambda at: np.diag(w[at]) - left[at] @ np.linalg.solve(C, left[at].T)
+    left = w[:, None] * L
+    inner = np.linalg.solve(lowrank.capacitance(w, L), left.T)
+    return lowrank.solve(e, w, L), lambda at: np.diag(w[at]) - left[at] @ inner[:, at]
