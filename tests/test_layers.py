@@ -9,14 +9,14 @@ import pytest
 SRC = Path(__file__).parents[1] / "src"
 LAYERS = {  # lowest first: a module belongs where the longest of its prefixes stands
     "inputs": """table_line copies contracts abilities errors notebook extras atomic files parts storage folders times
-        fleet layout graph graph_files adjacency communities panel_checks panel labelled_arrays reading_tables reading
-        labels outliers jumps row_clock sensor_health sensor_places live_cells live_rows graph_edges""",
+        fleet layout graph graph_files adjacency communities panel_checks panel labelled_arrays reading_tables
+        reading labels outliers jumps row_clock sensor_health sensor_places live_cells live_rows graph_edges""",
     "laws": """lowrank triangles covariance covariance_modes recursion law_rows laws law_blocks pooling bures ties
         partial volumes freed_memory shares window_laws""",
     "means and filters": "backbones residuals filters",
     "scores, regions, calibration": "regions regions_composite scores calibration own_bands",
     "predictor": """integrated_time trust reuse clock_coverage runs limits promise soundness saving passes calibrating
-        describing fitting horizons stored_models predictor attribution explaining""",
+        describing fitting horizons stored_models predictor attribution explaining imputation membership""",
     "live and experiments": """streaming next_set plot planes writing datasets catalogue paper_rows published methods
         experiments advice adapters checks __init__""",
     "live": "live",

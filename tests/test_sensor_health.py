@@ -5,8 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jointset import generate_grssf, load
+from jointset.methods import predictor_for
 from jointset.panel import Panel
-from jointset.sensor_health import LEAST, SPELLS, falling_ill, observe, start_health, unknown_usual, usual_of
+from jointset.sensor_health import (
+    LEAST,
+    SPELLS,
+    falling_ill,
+    observe,
+    observe_rows,
+    start_health,
+    unknown_usual,
+    usual_of,
+)
 
 
 def spells(column: np.ndarray) -> tuple[int, int]:
@@ -78,3 +89,51 @@ def test_a_spell_is_told_once_also_where_an_outage_of_all_lies_in_it() -> None:
         if not out:
             events += falling_ill(before, health, usual, names, t)
     assert [event.kind for event in events] == ["spells of silent sensors", "spells of stuck sensors"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_many_rows_at_once_are_as_many_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 2, size=(40, 7)).astype(float)
+    values[rng.random(values.shape) < 0.4] = np.nan
+    values[:, 0] = np.nan
+    values[:, 1] = 1.0
+    values[30:33] = np.nan
+    health = start_health(7)
+    for start, stop in ((0, 13), (13, 13), (13, 33), (33, 40)):
+        before = health
+        for row in values[start:stop]:
+            before = observe(before, row)
+        health = observe_rows(health, values[start:stop])
+        for one, other in zip(health, before, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_trust_names_silent_and_stuck_sensors_and_a_model_remembers(tmp_path):
+    panel = generate_grssf("A", n=8, length=900).panel
+    predictor = predictor_for("kalman").fit(panel[:500]).calibrate(panel[500:800])
+    assert predictor.trust().silent == predictor.trust().stuck == ()
+    values = panel.values[800:].copy()
+    values[:, 2], values[:, 5] = np.nan, 1.25
+    stepped = predictor.copy()
+    for y in values[:15]:
+        stepped.update(y)
+    stepped.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.trust().silent == ()
+    loaded.run(panel[815:860].with_values(values[15:60]))
+    predictor.run(panel[800:860].with_values(values[:60]))
+    for one in (loaded, predictor):
+        trust = one.trust()
+        assert trust.silent == (panel.sensors[2],) and trust.stuck == (panel.sensors[5],)
+        assert f"silent: {panel.sensors[2]!r}" in trust.verdict and f"stuck: {panel.sensors[5]!r}" in trust.verdict
+        assert one.trust(sensors=False).verdict in trust.verdict and "silent" not in one.trust(sensors=False).verdict
+    predictor.update(panel.values[880])
+    assert predictor.trust().silent == predictor.trust().stuck == ()
+
+
+def test_an_outage_of_all_sensors_makes_none_of_them_silent():
+    panel = generate_grssf("A", n=8, length=900).panel
+    predictor = predictor_for("kalman").fit(panel[:500]).calibrate(panel[500:800])
+    predictor.run(panel[800:860].with_values(np.full((60, 8), np.nan)), regions=False)
+    assert predictor.trust().silent == ()

@@ -87,8 +87,8 @@ def _precision_terms(law: AnyLaw, e: Array, missing: Array) -> tuple[Array, Arra
 
 def neighbourhoods(predictor: Explains, law: Any, y: Array) -> list[Neighbourhood]:
     """The neighbourhoods with a reading, the one most to blame first; none where the method has no covariance."""
-    normal = law.as_normal() if isinstance(law, NearNormal) else law
-    if np.isnan(y).all() or not isinstance(normal, (DenseLaw, LowRankLaw)):
+    normal = normal_law(law)
+    if np.isnan(y).all() or normal is None:
         return []
     names, missing = predictor.sensors, np.isnan(y)
     around = [(i, places[~missing[places]]) for i, places in closed_neighbourhoods(predictor.graph, len(y))]
@@ -102,6 +102,12 @@ def neighbourhoods(predictor: Explains, law: Any, y: Array) -> list[Neighbourhoo
         for (i, places), drop in zip(around, drops, strict=True)
     ]
     return sorted(found, key=lambda one: -one.drop)
+
+
+def normal_law(forecast: Any) -> AnyLaw | None:
+    """The normal law of a forecast, or one of the same spread; None where it has no covariance."""
+    law = forecast.as_normal() if isinstance(forecast, NearNormal) else forecast
+    return law if isinstance(law, (DenseLaw, LowRankLaw)) else None
 
 
 def _drops(law: AnyLaw, y: Array, blocks: list[Array]) -> list[float]:

@@ -14,10 +14,12 @@ from jointset.commands.bench import bench_command
 from jointset.commands.data import data_app
 from jointset.commands.doctor import doctor_command
 from jointset.commands.fit import fit_command
+from jointset.commands.impute import impute_command
 from jointset.commands.methods import methods_command
 from jointset.commands.predict import predict_command
 from jointset.commands.replay import replay_command
 from jointset.commands.report import report_command
+from jointset.commands.sensors import sensors_command
 from jointset.commands.serve import serve_command
 from jointset.commands.simulate import demo_command, generate_command
 from jointset.commands.store import store_app
@@ -57,6 +59,8 @@ app.command("fit")(fit_command)
 app.command("predict")(predict_command)
 app.command("stream")(stream_command)
 app.command("replay")(replay_command)
+app.command("impute")(impute_command)
+app.command("sensors")(sensors_command)
 app.command("serve")(serve_command)
 
 

@@ -1,20 +1,31 @@
-"""What a predictor says of a reading under its next law, before it takes it in: who is to blame, what was expected."""
+"""What a predictor says of a reading before it takes it in, who is to blame and what fills its gaps, and of itself."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self
 
-from jointset.abilities import TellsOneFromOthers
+from jointset.abilities import TellsOneFromOthers, message_start
 from jointset.attribution import Explained, Neighbourhood, attribution, explained, neighbourhoods
+from jointset.calibrating import adapts
 from jointset.calibration.shared_level import AnyRule
-from jointset.contracts import Array, Reading, Score
+from jointset.contracts import Array, Filter, Reading, Readings, Score
+from jointset.errors import InputError
 from jointset.graph_edges import Edges
+from jointset.imputation import Filling, FillQuantiles, Imputed, fill_quantiles, impute_row, start_filling
+from jointset.membership import with_sensors
 from jointset.own_bands import own_ends, studentised
-from jointset.sensor_health import Usual
+from jointset.panel import Panel
+from jointset.reuse import Reuse
+from jointset.sensor_health import Health, Usual, ailing, unknown_usual
+from jointset.trust import Trust, Watch
+
+if TYPE_CHECKING:
+    from jointset.predictor import JointPredictor
 
 
 class Explains:
-    """The questions to a `JointPredictor` that leave it as it is; y is a reading (N,), NaN = missing, or by labels."""
+    """Questions to a predictor that leave its sets as they are; y is a reading (N,), NaN = missing, or by label."""
 
     score: Score[Any]
     calibration: AnyRule
@@ -22,11 +33,32 @@ class Explains:
     sensors: tuple[str, ...]
     graph: Edges | None
     usual: Usual | None
+    calibrated_on: Panel | None
+    fill_quantiles: FillQuantiles | None
+    filling: Filling | None
+    health: Health | None
+    watch: Watch | None
+    reuse: Reuse | None
+    filter: Filter[Any]
+
+    @property
+    def alpha(self) -> float:  # noqa: D102
+        raise NotImplementedError
+
+    @property
+    def infinite_share(self) -> float:  # noqa: D102
+        raise NotImplementedError
 
     def _ahead(self) -> tuple[Any, Array | float, float]:
         raise NotImplementedError
 
     def _reading(self, y: Reading) -> Array:
+        raise NotImplementedError
+
+    def _panel(self, data: Readings) -> Panel:
+        raise NotImplementedError
+
+    def _require_calibrated(self) -> None:
         raise NotImplementedError
 
     def contributions(self, y: Reading) -> Array:
@@ -66,3 +98,59 @@ class Explains:
     def own_bounds(self) -> tuple[Array, Array] | None:
         """Ends of the band of each sensor by itself (N,), at the same level; None where the method has none."""
         return None if self.usual is None else own_ends(self._ahead()[0], self.usual.own)
+
+    def trust(self, *, sensors: bool = True) -> Trust:
+        """What the calibration is worth, the coverage to expect, drift of the scores since; cheap at every step.
+
+        With the names of the sensors that are silent or stuck, unless that is of no interest.
+        """
+        self._require_calibrated()
+        if self.watch is None:
+            raise InputError(
+                f"{message_start(self.filter)}an older version saved no scores to judge by: calibrate the model again"
+            )
+        found = self.watch.trust(self.infinite_share)
+        if self.reuse is not None:
+            found = self.reuse.corrected(found, self.alpha, adapts(self.calibration))
+        return found.naming(**self.ailing()) if sensors else found
+
+    def ailing(self) -> dict[str, list[str]]:
+        """Names of the sensors that are `silent`, and of those that are `stuck`; outages of all do not count."""
+        if self.health is None:
+            return {"silent": [], "stuck": []}
+        single = self.health._replace(gap=self.health.gap - self.health.empty)
+        return ailing(single, self.usual or unknown_usual(len(self.sensors)), self.sensors)
+
+    def impute(self, y: Reading) -> Imputed:
+        """The reading with its gaps filled given what was read of it, and an interval for each.
+
+        Ask before `update`, which from then on keeps up what fills are told from. The first call looks at the
+        calibration rows again, unless `learn_to_fill` has.
+        """
+        if self.fill_quantiles is None:
+            rows = self.calibrated_on
+            if rows is None:
+                raise InputError("the model has not learned to fill gaps: fit it with --impute, or call learn_to_fill")
+            self.learn_to_fill(rows)
+        one: Any = self
+        self.filling = start_filling(one) if self.filling is None else self.filling
+        return impute_row(one, one.fill_quantiles, self.filling, self._reading(y))
+
+    def learn_to_fill(self, panel: Readings) -> Self:
+        """Calibrate the intervals of `impute` on readings of these rows that are hidden on purpose."""
+        self._require_calibrated()
+        one: Any = self
+        self.fill_quantiles = fill_quantiles(one, self._panel(panel))
+        return self
+
+    def with_sensors(
+        self,
+        drop: Iterable[str] = (),
+        rename: Mapping[str, str] | None = None,
+        add: Iterable[str] | Mapping[str, Mapping[str, float]] = (),
+        rows: Readings | None = None,
+    ) -> JointPredictor:
+        """Another predictor without some sensors, with new names or new sensors (`jointset.membership`)."""
+        self._require_calibrated()
+        one: Any = self
+        return with_sensors(one, drop, rename, add, rows)

@@ -25,6 +25,7 @@ from jointset.horizons.around import predicted_ahead, run_through, stepped
 from jointset.horizons.calibrating_ahead import horizon_for
 from jointset.horizons.horizon import Horizon
 from jointset.horizons.sets_ahead import AheadSets
+from jointset.imputation import Filling, FillQuantiles, filling_after
 from jointset.labels import panel_of, reading_of, require_sensors
 from jointset.notebook import shown
 from jointset.outliers import scorable
@@ -35,10 +36,10 @@ from jointset.reuse import Reuse
 from jointset.runs import Outcome as Outcome
 from jointset.runs import Run as Run
 from jointset.scores import Mahalanobis
-from jointset.sensor_health import Usual
+from jointset.sensor_health import Health, Usual, observe, observe_rows, start_health
 from jointset.sensor_places import Places
 from jointset.stored_models import restore_predictor, save_predictor
-from jointset.trust import Trust, Watch
+from jointset.trust import Watch
 
 
 class JointPredictor(Explains):
@@ -94,12 +95,16 @@ class JointPredictor(Explains):
         self.calibration_state: Any = None
         self.calibration_scores: Array = np.empty(0)  # in time order; (m, K) where a set has K radii
         self.watch: Watch | None = None  # of the scores since calibration, for `trust`
+        self.health: Health | None = None  # how long every sensor has been silent or stood still
+        self.fill_quantiles: FillQuantiles | None = None  # set by learn_to_fill or the first impute
+        self.filling: Filling | None = None  # set by impute, then kept up by update
         self.reuse: Reuse | None = None  # what it costs that the shape was fitted on the calibration rows
         self.last_time: int | None = None  # time stamp of the last row seen, where there are stamps
         self._pending: tuple[Any, Array | float, float] | None = None  # see `_ahead`
         self.shaped_on: Panel | None = None  # rows that a shape was fitted on
         self.trained_on: Panel | None = None  # training rows, from which the law of the steps ahead is learned
         self.horizon: Horizon | None = None  # what is known of the next H steps, where it was asked for
+        self.calibrated_on: Panel | None = None  # the rows of calibrate; not saved
 
     @property
     def alpha(self) -> float:
@@ -149,8 +154,9 @@ class JointPredictor(Explains):
         With a `horizon` of H > 1 the sets of the next H steps are calibrated too, for `predict(horizon=H)`.
         `progress` is told how many rows were scored, block by block.
         """
-        rows, self.horizon = self._panel(panel), None
+        rows, self.horizon, self.health = self._panel(panel), None, None
         calibrate(self, rows, progress)
+        self.calibrated_on, self.fill_quantiles = rows, None
         self.horizon = None if horizon == 1 else horizon_for(self, rows, horizon)
         if self.note:
             warnings.warn(f"{message_start(self.filter)}{self.note}", stacklevel=2)
@@ -173,12 +179,14 @@ class JointPredictor(Explains):
             told = self.filter.expect(self.filter_state, when)
             if told is not self.filter_state:  # else it comes when it was expected, and the next law stands
                 self.filter_state, self._pending = told, None
+            if self.filling is not None:
+                self.filling = self.filling._replace(state=self.filter.expect(self.filling.state, when))
         self.horizon = self.horizon and self.horizon.expecting(when)
 
     def restart(self) -> None:
         """Let the mean start afresh with the next row, as at the start of a block; shape and radius go on."""
         if isinstance(self.filter, Restarting):
-            self.filter_state, self._pending = self.filter.restart(self.filter_state), None
+            self.filter_state, self.filling, self._pending = self.filter.restart(self.filter_state), None, None
 
     # ------------------------------------------------------------------ one step at a time
 
@@ -209,21 +217,13 @@ class JointPredictor(Explains):
         score = float(one_score(self.calibration, self.calibration_state, scores[None])[0] if several else scores)
         inside = bool(np.all(scores <= radii))
         after = self.filter.step(self.filter_state, (y - self.shift) / self.scale)
+        self.filling = self.filling and filling_after(self, law, self.filling, y)
         self.calibration_state = moved(self.calibration, self.calibration_state, scores)
         self.horizon = self.horizon and stepped(self, self.horizon, law, y)
         self.filter_state, self._pending = after, None
         self.watch = self.watch and self.watch.update(score, inside)
+        self.health = self.health and observe(self.health, y)
         return Outcome(score, radius, inside, int(y.size - np.isnan(y).sum()))
-
-    def trust(self) -> Trust:
-        """What the calibration is worth, the coverage to expect, drift of the scores since; cheap at every step."""
-        self._require_calibrated()
-        if self.watch is None:
-            raise InputError(
-                f"{message_start(self.filter)}an older version saved no scores to judge by: calibrate the model again"
-            )
-        found = self.watch.trust(self.infinite_share)
-        return found if self.reuse is None else self.reuse.corrected(found, self.alpha, adapts(self.calibration))
 
     def _ahead(self) -> tuple[Any, Array | float, float]:
         """Law of the next step in the units of the data, what cuts out its set, and its radius as one number."""
@@ -258,7 +258,8 @@ class JointPredictor(Explains):
 
     def moved_to(self, filter_state: Any, calibration_state: Any, panel: Panel) -> None:
         """Stand where a panel ends, in these states."""
-        self.filter_state, self.calibration_state, self._pending = filter_state, calibration_state, None
+        self.filter_state, self.calibration_state, self.filling = filter_state, calibration_state, None
+        self._pending, self.health = None, observe_rows(self.health or start_health(panel.n_sensors), panel.values)
         if panel.timestamps is not None and len(panel):
             self.last_time = int(panel.timestamps[-1])
 

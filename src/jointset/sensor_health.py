@@ -17,7 +17,7 @@ from jointset.errors import some
 from jointset.jumps import UsualJumps
 from jointset.panel import Panel
 from jointset.row_clock import Event
-from jointset.storage import storable
+from jointset.storage import storable, storable_not_finite
 
 LEAST = 20  # rows that any sensor may be silent or stand still
 SPELLS = 2  # of the longest in training that it may
@@ -36,6 +36,7 @@ class Usual(NamedTuple):
     jumps: UsualJumps | None = None  # how far neighbourhoods jump; set by calibration
 
 
+@storable_not_finite("value")
 class Health(NamedTuple):
     """Spells of every sensor (N,) up to now, in rows."""
 
@@ -76,6 +77,30 @@ def observe(health: Health, y: Array) -> Health:
     same = np.where(seen, np.where(y == health.value, health.same + 1, 1), health.same)
     gap = np.where(seen, 0, health.gap + 1)
     return Health(np.where(seen, y, health.value), same, gap, 0 if seen.any() else health.empty + 1)
+
+
+def observe_rows(health: Health, values: Array) -> Health:
+    """After many rows (T, N): the same as that many times `observe`."""
+    if not len(values):
+        return health
+    seen = ~np.isnan(values)
+    value, same, gap = health.value.copy(), health.same.copy(), np.where(seen.any(axis=0), 0, health.gap) + 0
+    gap += np.where(seen.any(axis=0), np.argmax(seen[::-1], axis=0), len(values))
+    for i in np.flatnonzero(seen.any(axis=0)).tolist():
+        read = values[seen[:, i], i]
+        other = np.flatnonzero(read != read[-1])
+        spell = len(read) - (int(other[-1]) + 1 if other.size else 0)
+        same[i] = spell + (same[i] if not other.size and read[-1] == value[i] else 0)
+        value[i] = read[-1]
+    rows = np.flatnonzero(seen.any(axis=1))
+    empty = len(values) - 1 - int(rows[-1]) if rows.size else health.empty + len(values)
+    return Health(value, same, gap, empty)
+
+
+def ailing(health: Health, usual: Usual, sensors: Sequence[str]) -> dict[str, list[str]]:
+    """Names of the sensors that are silent, and of those that are stuck."""
+    found = {"silent": health.silent(usual), "stuck": health.stuck(usual)}
+    return {kind: [sensors[i] for i in np.flatnonzero(which).tolist()] for kind, which in found.items()}
 
 
 def usual_of(panel: Panel) -> Usual:

@@ -9,8 +9,9 @@ from jointset.contracts import Array, Calibration, Filter, Score
 from jointset.folders import Stored, refusing, save_folder
 from jointset.graph_edges import Edges
 from jointset.horizons.horizon import Horizon
+from jointset.imputation import Filling, FillQuantiles
 from jointset.reuse import Reuse
-from jointset.sensor_health import Usual
+from jointset.sensor_health import Health, Usual
 from jointset.sensor_places import Places
 from jointset.soundness import require_next_set, require_sound, require_working
 from jointset.trust import Watch
@@ -39,9 +40,15 @@ STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
     "places": Places | None,
     "graph": Edges | None,
     "horizon": Horizon | None,
+    "fill_quantiles": FillQuantiles | None,
+    "filling": Filling | None,
+    "health": Health | None,
 }
 # parts that older folders lack, and what stands for them
-LATER = {"fitted_rows": 0, "reuse": None, "places": None, "graph": None, "usual": None, "left_out": (), "horizon": None}
+LATER: dict[str, Any] = dict.fromkeys(
+    ("reuse", "places", "graph", "usual", "horizon", "fill_quantiles", "filling", "health")
+)
+LATER |= {"fitted_rows": 0, "left_out": ()}
 
 
 def save_predictor(predictor: JointPredictor, path: str | Path) -> None:

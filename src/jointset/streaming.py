@@ -22,7 +22,7 @@ from jointset.live_rows import BAD, readings
 from jointset.outliers import require_sane, too_large
 from jointset.predictor import JointPredictor, Outcome
 from jointset.row_clock import Event, RowClock, span
-from jointset.sensor_health import LEAST, expecting_nothing, falling_ill, observe, start_health, unknown_usual
+from jointset.sensor_health import LEAST, ailing, expecting_nothing, falling_ill, observe, start_health, unknown_usual
 from jointset.times import live_seconds
 from jointset.writing import json_ready
 
@@ -37,7 +37,7 @@ class Stream:
     `notice` is told what the reader of the answers should know about the header, the times of the rows
     (`jointset.row_clock`) and the sensors (`jointset.sensor_health`): every kind of thing once, sensors that fall ill
     a few times; `closing` counts them all. With `trust` every answer holds the predictor's verdict on itself after
-    the row, and which sensors are silent or stuck.
+    the row, and which sensors are silent or stuck; with `impute` every answer to a row with gaps says what fills them.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class Stream:
         limits: Limits = UNLIMITED,
         top: int = 3,
         trust: bool = False,
+        impute: bool = False,
         notice: Callable[[str], None] = lambda text: None,
     ) -> None:
         fleet = fleet._replace(left_out=predictor.left_out)
@@ -60,7 +61,9 @@ class Stream:
         predictor.predict()  # refuses a predictor that is not calibrated before any row is read
         if trust:
             predictor.trust()  # likewise one that has no verdict to give
-        self.predictor, self.trust, self.top, self.notice = predictor, trust, top, notice
+        if impute:
+            predictor.impute(np.full(len(predictor.sensors), np.nan))  # and one that cannot fill gaps
+        self.predictor, self.trust, self.impute, self.top, self.notice = predictor, trust, impute, top, notice
         self.limits = limits
         self.rows = self.scored = self.inside = self.bad = 0
         usual = predictor.usual or unknown_usual(len(predictor.sensors))
@@ -94,7 +97,10 @@ class Stream:
             if self.clock.repeated(seconds, found.values):
                 self._tell(Event("repeated rows, skipped", f"row {self.rows} ({found.time}) repeats a row: skipped"))
                 return {"row": self.rows, "time": found.time, "repeated": True}
-            answer, after = advance(expecting(self.predictor, seconds), found.values, self.top, self.limits)
+            before = expecting(self.predictor, seconds)
+            answer, after = advance(before, found.values, self.top, self.limits)
+            if self.impute and np.isnan(found.values).any():
+                answer["imputed"] = filled_cells(before, found.values, self.limits)
         except BAD as error:
             self.bad += 1
             return {"row": self.rows, "error": " ".join(str(error).split())}
@@ -131,9 +137,7 @@ class Stream:
 
     def _ailing(self) -> dict[str, list[str]]:
         """Names of the sensors that are silent, and of those that are stuck."""
-        health, usual, names = self.health, self.usual, self.predictor.sensors
-        found = {"silent": health.silent(usual), "stuck": health.stuck(usual)}
-        return {kind: [names[i] for i in np.flatnonzero(which)] for kind, which in found.items()}
+        return ailing(self.health, self.usual, self.predictor.sensors)
 
     def _remember(self, seconds: int, inside: bool) -> None:
         """Keep the outcome of a row and its time; every so often, look at coverage by the clock."""
@@ -145,11 +149,11 @@ class Stream:
 
     def _verdict(self, after: JointPredictor) -> dict[str, Any]:
         """The predictor's trust, how coverage differs by the clock, and the sensors that are not to be trusted."""
-        trust, ailing = after.trust()._asdict(), self._ailing()
+        trust, ill = after.trust(sensors=False)._asdict(), self._ailing()
         words = [self.by_clock] if self.by_clock else []
-        words += [f"{kind}: {some(names)}" for kind, names in ailing.items() if names]
+        words += [f"{kind}: {some(names)}" for kind, names in ill.items() if names]
         verdict = "; ".join([trust["verdict"], *words])
-        return json_ready({**trust, "verdict": verdict, "by_clock": self.by_clock or None, **ailing})
+        return json_ready({**trust, "verdict": verdict, "by_clock": self.by_clock or None, **ill})
 
 
 def expecting(predictor: JointPredictor, seconds: int | None) -> JointPredictor:
@@ -159,6 +163,18 @@ def expecting(predictor: JointPredictor, seconds: int | None) -> JointPredictor:
     told = predictor.copy()
     told.expect(seconds)
     return told
+
+
+def filled_cells(predictor: JointPredictor, y: Array, limits: Limits = UNLIMITED) -> dict[str, Any]:
+    """What every missing sensor of a reading (N,) should have read, with its interval, by name."""
+    filled = predictor.impute(y)
+    ends = (limits.inside(filled.values), *limits.clip((filled.lower, filled.upper)))
+    cells = {
+        predictor.sensors[i]: dict(zip(("value", "lower", "upper"), (float(end[i]) for end in ends), strict=True))
+        for i in np.flatnonzero(np.isnan(y)).tolist()
+    }
+    named: dict[str, Any] = json_ready(cells)
+    return named
 
 
 class Step(NamedTuple):

@@ -31,11 +31,13 @@ Ranks and hits are counted in whole numbers: stepping and whole panels give the 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jointset.contracts import Array
+from jointset.errors import some
 from jointset.integrated_time import LAGS, IntegratedTime, integrated_time
 from jointset.storage import storable
 
@@ -64,6 +66,13 @@ class Trust(NamedTuple):
     coverage_alarm: bool  # far too few of them were inside
     infinite_share: float  # of steps whose radius was infinite or had to be clipped
     verdict: str
+    silent: tuple[str, ...] = ()  # sensors without a reading, or with one value, for far longer than they usually are
+    stuck: tuple[str, ...] = ()
+
+    def naming(self, silent: Sequence[str], stuck: Sequence[str]) -> Trust:
+        """The same with the sensors that are not to be trusted, in words too."""
+        words = [f"{kind}: {some(names)}" for kind, names in (("silent", silent), ("stuck", stuck)) if names]
+        return self._replace(verdict="; ".join([self.verdict, *words]), silent=tuple(silent), stuck=tuple(stuck))
 
     def band_over(self, steps: float) -> tuple[float, float]:
         """Where the share inside of so many readings lies with confidence 90 % if nothing changes; inf: the long run.

@@ -78,10 +78,13 @@ def write_edges(panel: Panel, path: str | Path) -> None:
 
 def write_run(run: Run, path: str | Path) -> None:
     """Write one row a step: time, score, radius, inside, then lower and upper bound of every sensor."""
-    path = output_file(path, TABLES)
     table = run.to_pandas(bounds=True)
-    if run.timestamps is not None:
-        table = table.reset_index()
+    write_table(table if run.timestamps is None else table.reset_index(), path)
+
+
+def write_table(table: pd.DataFrame, path: str | Path) -> None:
+    """Write a table as .csv, .json or .parquet; times in a column `time`."""
+    path = output_file(path, TABLES)
     with whole_file(path) as unfinished:
         if path.suffix.lower() == ".parquet":
             table.to_parquet(unfinished, index=False)

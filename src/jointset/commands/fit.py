@@ -82,6 +82,9 @@ def fit_command(
     html: Annotated[
         Path | None, typer.Option(help="Also write a page about the model and its test rows, .html.", metavar="FILE")
     ] = None,
+    impute: Annotated[
+        bool, typer.Option("--impute", help="Learn to fill gaps too: for `impute` and `stream --impute`.")
+    ] = False,
     train_share: Annotated[float, typer.Option(help="Share of the rows, from the first, to fit on.")] = 0.7,
     test_share: Annotated[float, typer.Option(help="Share of the rows, up to the last, to test on.")] = 0.1,
 ) -> None:
@@ -154,6 +157,8 @@ def fit_command(
             started("calibrating")
             counting = counted(started, "calibrating", len(calibrating))
             predictor.calibrate(calibrating, horizon=horizon, progress=counting)
+            if impute:
+                predictor.learn_to_fill(calibrating)
         started("testing")
         counting, before = counted(started, "testing", len(test)), predictor.copy()
         run = predictor.run(test, regions=False, progress=counting) if len(test) else None

@@ -35,6 +35,9 @@ def stream_command(
     ahead: Annotated[
         bool, typer.Option("--ahead", help="Add the sets of the next steps, of a model fitted with --horizon.")
     ] = False,
+    impute: Annotated[
+        bool, typer.Option("--impute", help="Say in every line what fills its gaps, with intervals (fit --impute).")
+    ] = False,
 ) -> None:
     """Read rows on stdin, write one JSON line a row on stdout.
 
@@ -61,7 +64,7 @@ def stream_command(
         not ahead or predictor.horizon is not None,
         f"{model} has no sets for steps ahead: fit it with --horizon, or leave --ahead out",
     )
-    live = Stream(predictor, top=top, trust=trust, **options)
+    live = Stream(predictor, top=top, trust=trust, impute=impute, **options)
 
     def sets_of(now: JointPredictor) -> dict[str, Any]:
         assert now.horizon is not None

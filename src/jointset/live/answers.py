@@ -57,7 +57,7 @@ def trust(network: Network) -> Answer:
     """What the model says of itself, as `jointset stream --trust` does, and its light."""
     standing = network.standing
     try:
-        found = standing.predictor.trust()
+        found = standing.predictor.trust(sensors=False)
     except InputError as error:
         return {"verdict": str(error), "light": None, **standing.ailing()}
     past = network.store.outcomes(PAST)

@@ -16,12 +16,13 @@ from jointset.live.formats import Whole
 from jointset.live.happenings import GREEN, Change, Happening, happening, light
 from jointset.live.store import ACTION, LATE, ROW, Entry
 from jointset.predictor import JointPredictor
-from jointset.sensor_health import Health, Usual, observe, start_health, unknown_usual
+from jointset.sensor_health import Health, Usual, ailing, observe, start_health, unknown_usual
 from jointset.stored_models import STORED
 from jointset.streaming import Step, expecting, take_step
 
 FROZEN = {  # parts that rows leave alone
     *("filter", "warmup", "standardize", "sensors", "fitted_rows", "shift", "scale", "left_out", "places", "graph"),
+    "fill_quantiles",
 }
 TOP = 3  # sensors that an answer names
 
@@ -45,12 +46,6 @@ class Standing(NamedTuple):
     def ailing(self) -> dict[str, list[str]]:
         """Names of the sensors that are silent, and of those that are stuck."""
         return ailing(self.health, self.usual, self.predictor.sensors)
-
-
-def ailing(health: Health, usual: Usual, names: tuple[str, ...]) -> dict[str, list[str]]:
-    """Names of the sensors that are silent, and of those that are stuck."""
-    found = {"silent": health.silent(usual), "stuck": health.stuck(usual)}
-    return {kind: [names[i] for i in which.nonzero()[0]] for kind, which in found.items()}
 
 
 def engine_for(predictor: JointPredictor, cadence: int | None, config: Config | None = None) -> Alarms:

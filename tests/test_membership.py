@@ -1,0 +1,160 @@
+"""A model whose sensors change: the law of the rest stays, new ones start wide, what cannot be done is said."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from jointset import Panel, generate_grssf, load
+from jointset.cli import app
+from jointset.errors import InputError
+from jointset.methods import predictor_for
+
+PANEL = generate_grssf("B", n=10, seed=4, length=2600).panel
+NAMES = PANEL.sensors
+LEFT = [i for i in range(10) if i not in (2, 6)]
+METHODS = ("kalman", "static", "ewma+aci", "ewma:box+aci", "gnf-node", "var")
+
+
+@pytest.fixture(scope="module")
+def predictors():
+    made = {}
+
+    def make(name):
+        if name not in made:
+            training = {"steps": 5} if name == "gnf-node" else None
+            made[name] = predictor_for(name, training=training).fit(PANEL[:1000]).calibrate(PANEL[1000:1600])
+        return made[name].copy()
+
+    return make
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_without_a_sensor_the_law_is_that_of_the_rest(name, predictors):
+    """Means, variances and coverage are those of the old model that never reads the sensors; stepping is the run."""
+    before = predictors(name)
+    after = before.with_sensors(drop=[NAMES[2], NAMES[6]])
+    assert after.sensors == tuple(NAMES[i] for i in LEFT) and before.sensors == NAMES
+    rows = PANEL[1600:2600] if name in ("kalman", "static") else PANEL[1600:1700]
+    values = rows.values.copy()
+    values[:, [2, 6]] = np.nan
+    law, other = before.predict().law, after.predict().law
+    np.testing.assert_allclose(other.variance, law.variance[LEFT])
+    stepped = after.copy()
+    old, new = before.run(rows.with_values(values)), after.run(rows.select(LEFT))
+    np.testing.assert_allclose(new.mean, old.mean[:, LEFT], atol=1e-9)
+    for t, y in enumerate(rows.values[:5, LEFT]):
+        if rows.timestamps is not None:
+            stepped.expect(int(rows.timestamps[t]))
+        assert stepped.update(y).score == pytest.approx(new.score[t])
+    if len(rows) == 1000:  # as a complete row of eight, or as one of ten that lacks two
+        assert np.mean(new.inside != old.inside) < 0.01
+        assert 0.86 < new.joint < 0.94
+
+
+def test_other_names_change_nothing_else(predictors):
+    before = predictors("ewma+aci")
+    after = before.with_sensors(rename={NAMES[0]: "upstream"})
+    assert after.sensors == ("upstream", *NAMES[1:])
+    np.testing.assert_array_equal(after.predict().bounds, before.predict().bounds)
+    assert after.update({"upstream": 1.0}).score == before.update({NAMES[0]: 1.0}).score
+
+
+@pytest.mark.parametrize("name", ["kalman", "gnf-node"])
+def test_a_new_sensor_joins_where_weights_are_shared(name, predictors):
+    before = predictors(name)
+    after = before.with_sensors(add={"new": {NAMES[1]: 1.0, NAMES[3]: 1.0}})
+    law, old = after.predict().law, before.predict().law
+    assert after.sensors == (*NAMES, "new")
+    if name == "kalman":
+        np.testing.assert_allclose(law.mean[:10], old.mean)
+        np.testing.assert_allclose(law.variance[:10], old.variance)
+        assert np.sqrt(law.variance[10]) > 2.0 * np.sqrt(law.variance[:10]).max()  # it starts wide
+    near = before.shift[[1, 3]].mean()
+    assert after.shift[10] == pytest.approx(near, rel=1e-6)
+    readings = np.c_[PANEL.values[1600:], PANEL.values[1600:, 1]]
+    run = after.run(readings)
+    sd = (run.upper - run.lower)[-1]
+    assert sd[10] < 1.5 * np.median(sd[:10])  # and settles
+    assert 0.8 < run.joint < 0.97
+    assert len(after.neighbourhoods(readings[0])) >= 10
+    assert len(after.graph.ends) == len(before.graph.ends) + 4
+
+
+def test_one_leaves_as_another_joins_and_rows_calibrate(predictors, tmp_path):
+    before = predictors("kalman")
+    values = np.c_[PANEL.values[1600:2200, LEFT], 50.0 + 4.0 * PANEL.values[1600:2200, 1]]
+    rows = Panel(values, [*(NAMES[i] for i in LEFT), "new"], timestamps=PANEL.timestamps[1600:2200])
+    after = before.with_sensors([NAMES[2], NAMES[6]], add={"new": {NAMES[1]: 1.0}}, rows=rows)
+    assert after.sensors == rows.sensors
+    assert after.shift[-1] == pytest.approx(values[:, -1].mean()) and after.n_calibration == 600 - 49
+    after.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    last = np.r_[PANEL.values[2200, LEFT], 51.0]
+    assert loaded.update(last).score == after.update(last).score
+    assert loaded.left_out == (NAMES[2], NAMES[6])
+    with pytest.raises(InputError, match="in the same step"):
+        loaded.with_sensors(add=["another"])
+    assert loaded.with_sensors(drop=[NAMES[0]]).update(last[1:]).observed == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("static", {"add": ["new"]}, "fit it again on rows that have it"),
+        ("factor", {"drop": [NAMES[0]]}, "fit it again on those there are now"),
+        ("copula", {"drop": [NAMES[0]]}, "counts as missing"),
+        ("kalman", {"drop": ["nobody"]}, "no sensor 'nobody'"),
+        ("kalman", {"drop": NAMES}, "keep at least one"),
+        ("kalman", {"rename": {NAMES[0]: NAMES[1]}}, "two sensors would be called"),
+        ("kalman", {"add": [NAMES[1]]}, "two sensors would be called"),
+        ("kalman", {"add": {"new": {"nobody": 1.0}}}, "an edge to 'nobody'"),
+    ],
+)
+def test_what_cannot_be_done_is_said(name, change, message, predictors):
+    with pytest.raises(InputError, match=message):
+        predictors(name).with_sensors(**change)
+
+
+def test_fills_health_and_places_go_with_their_sensors(predictors):
+    before = predictors("kalman").learn_to_fill(PANEL[1500:1600])
+    values = PANEL.values[1600:1640].copy()
+    values[:, 5] = np.nan
+    before.run(PANEL[1600:1640].with_values(values))
+    after = before.with_sensors(drop=[NAMES[0]])
+    assert after.ailing() == before.ailing() == {"silent": [NAMES[5]], "stuck": []}
+    y = PANEL.values[1640, 1:].copy()
+    y[3] = np.nan
+    assert np.isfinite(after.impute(y).upper).all()
+    np.testing.assert_array_equal(after.fill_quantiles.sensors, before.fill_quantiles.sensors[1:])
+
+
+def test_the_command_lists_and_changes(predictors, tmp_path):
+    def jointset(*arguments):
+        return CliRunner().invoke(app, [str(one) for one in arguments])
+
+    model, edges = tmp_path / "model", tmp_path / "edges.csv"
+    predictor, values = predictors("kalman"), PANEL.values[1600:1640].copy()
+    values[:, 5] = np.nan
+    predictor.run(PANEL[1600:1640].with_values(values))
+    predictor.save(model)
+    listed = json.loads(jointset("sensors", model, "--json").output)
+    assert listed[5]["health"] == "silent for 40 rows" and listed[0]["health"] == "well"
+    assert NAMES[5] in jointset("sensors", model).output
+    edges.write_text(f"source,target,weight\nnew,{NAMES[1]},1.0\nnew,elsewhere,1.0\n")
+    changes = ["--drop", NAMES[5], "--rename", f"{NAMES[0]}=first", "--add", "new", "--graph", edges]
+    done = jointset("sensors", model, *changes, "--out", tmp_path / "other")
+    assert done.exit_code == 0, done.output
+    other = load(tmp_path / "other")
+    assert other.sensors == ("first", *NAMES[1:5], *NAMES[6:], "new")
+    assert other.graph.adjacency(10)[9].sum() == 1.0
+    for wrong, said in (
+        (["--drop", NAMES[5]], "--out"),
+        (["--rename", "a", "--out", tmp_path / "bad"], "OLD=NEW"),
+        (["--drop", "nobody", "--out", tmp_path / "bad"], "no sensor"),
+        (["--graph", edges, "--drop", NAMES[1], "--out", tmp_path / "bad"], "--add"),
+    ):
+        refused = jointset("sensors", model, *wrong)
+        assert refused.exit_code == 2 and said in refused.output
+    assert not (tmp_path / "bad").exists()
