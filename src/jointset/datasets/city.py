@@ -58,7 +58,7 @@ def simulate_city(rows: int, seed: int = 0, start: int = START) -> Panel:
     names, at, adjacency = streets()
     rng = np.random.default_rng(seed)
     free = np.where([name.startswith("ring") for name in names], 82.0, 58.0) + rng.normal(0.0, 3.0, len(names))
-    busy = rng.uniform(0.08, 0.24, (2, len(names)))  # share of the speed lost in the morning and in the evening
+    busy = rng.uniform(0.05, 0.18, (2, len(names)))  # share of the speed lost in the morning and in the evening
     times = start + CADENCE * np.arange(rows)
     f, basis = modes(RHO * normalized_shift(adjacency))
     noise = rng.normal(0.0, STATE, (rows + DAY, len(names)))
@@ -101,7 +101,7 @@ def rush(times: Array) -> Array:
     """How much of the morning and of the evening rush there is (T, 2); none at weekends."""
     hour = times % 86_400 / 3600
     working = (times // 86_400 + 3) % 7 < 5
-    peaks = np.stack([np.exp(-(((hour - peak) / 1.8) ** 2)) for peak in (8.0, 17.5)], axis=1)
+    peaks = np.stack([np.exp(-(((hour - peak) / 2.2) ** 2)) for peak in (8.0, 17.5)], axis=1)
     return peaks * working[:, None]
 
 

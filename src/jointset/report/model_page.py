@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.clock_coverage import ClockCoverage, clock_coverage
 from jointset.contracts import Array
 from jointset.errors import InputError, some
 from jointset.next_set import announced
@@ -108,7 +109,7 @@ def page_data(name: str, course: Course, places: Places | None) -> dict[str, Any
         "next": announced(after),
         "trust": trust_of(after),
         "verdict": verdict(course),
-        "words": clock_words(run),
+        "words": clock_words(course),
     }
 
 
@@ -160,9 +161,22 @@ def trust_of(predictor: JointPredictor) -> dict[str, Any] | None:
     return None
 
 
-def clock_words(run: Run | None) -> str:
+def calm_clock(course: Course) -> ClockCoverage | None:
+    """Coverage by the clock of the rows without an alarm of the network: an incident says nothing of its hour."""
+    run = course.run
+    if run is None:
+        return None
+    calm = ~np.isnan(run.score)
+    first = len(calm) - len(course.told.shares)
+    for one in course.told.alarms():
+        if one["kind"] == "sustained":
+            calm[first + one["row"] : first + one["end"] + 1] = False
+    return clock_coverage(run.timestamps, run.inside, calm)
+
+
+def clock_words(course: Course) -> str:
     """What differs by the clock, as a sentence; empty without a clock."""
-    clock = None if run is None else run.clock
+    clock = calm_clock(course)
     if clock is None:
         return ""
     return f"Inside {clock.words}." if clock.words else "No hour and no weekday differs by more than chance explains."
@@ -176,7 +190,7 @@ def verdict(course: Course) -> dict[str, str]:
         worth = "" if trust is None else f"; {trust['verdict']}"
         return {"light": "grey", "sentence": f"No later rows to judge by{worth}."}
     light, told = {"kept": "green", "far": "red"}.get(promise.word, "amber"), [promise.sentence]
-    clock = run.clock
+    clock = calm_clock(course)
     if clock is not None and clock.worst <= promise.target - FAR:
         light, told = "red", [*told, f"inside {clock.words}"]
     doubts = [

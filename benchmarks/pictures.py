@@ -1,0 +1,105 @@
+"""The two screenshots of the README: the live page on METR-LA with an incident put into it, and the page of the demo.
+
+    python benchmarks/pictures.py [live] [report]     # needs Chromium; `live` also metr-la.npz in $JOINTSET_DATA
+
+In the live picture half of the speed is taken from eight detectors of one stretch of road for the last nine rows; the
+readings are real otherwise. Missing readings, written as 0 in the file, are gaps.
+"""
+
+import os
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import uvicorn
+from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from browser import browser
+from jointset.live.app import make_app
+from jointset.live.opening import open_network
+from jointset.live.replaying import Target, replay, rows_of
+from jointset.methods import predictor_for
+from jointset.panel import Panel
+from jointset.report.model_page import write_course_page
+from jointset.report.story import tell_story
+
+PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+TRAIN, CALIBRATION, SHOWN = 4032, 2016, 420  # rows: two weeks, one week, a day and a half
+SLOW, DEPTH = 9, 0.5  # rows of the incident, share of the speed that is left
+WIDE, TALL = 1600, 900
+
+
+def metr_la():
+    """Four weeks of METR-LA from a Thursday on, and the rows that are shown, with an incident at their end."""
+    whole = Panel.read(Path(os.environ["JOINTSET_DATA"]) / "metr-la.npz", symmetrize=True)
+    values = np.where(whole.values == 0, np.nan, whole.values)
+    panel = whole.with_values(values)[288 * 30 : 288 * 30 + TRAIN + CALIBRATION + SHOWN]
+    read = np.isfinite(panel.values[:TRAIN]).mean(axis=0) > 0.5
+    panel = panel.select(np.flatnonzero(read))
+    shown = panel.values[TRAIN + CALIBRATION :].copy()
+    centre = panel.sensors.index("717576")
+    near = np.argsort(np.linalg.norm(panel.coordinates - panel.coordinates[centre], axis=1))[:8]
+    shown[-SLOW:, near] *= DEPTH
+    return panel[:TRAIN], panel[TRAIN : TRAIN + CALIBRATION], panel[TRAIN + CALIBRATION :].with_values(shown)
+
+
+def live(folder):
+    """The live page at the moment of the incident, on a dark wall."""
+    train, calibration, shown = metr_la()
+    predictor_for("quick").fit(train).calibrate(calibration).save(folder / "model")
+    network = open_network("los-angeles", folder / "model", folder / "store")
+    server = uvicorn.Server(uvicorn.Config(make_app({network.name: network}), port=0, log_level="error"))
+    threading.Thread(target=server.run).start()
+    while not server.started:
+        time.sleep(0.05)
+    address = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    replay(Target(f"{address}/{network.name}"), rows_of(shown), [0.0] * len(shown))
+    with browser(folder) as window:
+        dark(window, "dark")
+        window.open(f"{address}/", WIDE, TALL)
+        window.settled("/inside, last/.test(document.querySelector('.trust').textContent)", 60)
+        window.run(
+            "[...document.querySelectorAll('.ranges button')].find((one) => one.textContent === '1 day').click()"
+        )
+        time.sleep(2.0)
+        shoot(window, "live.png", 760)
+    server.should_exit = True
+    network.close()
+
+
+def report(folder):
+    """The page of the demonstration at the moment of its incident, on white."""
+    write_course_page(folder / "page.html", "A simulated city", tell_story(0).course)
+    with browser(folder) as window:
+        dark(window, "light")
+        window.open(folder / "page.html", WIDE, TALL)
+        window.settled("document.querySelectorAll('.incident').length", 60)
+        window.run("[...document.querySelectorAll('.incident')].at(-1).click()")
+        time.sleep(2.0)
+        shoot(window, "report.png", 1290)
+
+
+def dark(window, scheme):
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    window.send("goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": {"features": features}})
+
+
+def shoot(window, name, tall):
+    """A picture of the top of the page in few colours."""
+    window.screenshot(PICTURES / name)
+    image = Image.open(PICTURES / name).convert("RGB")
+    image = image.crop((0, 0, image.width, min(tall, image.height)))
+    image.quantize(200, dither=Image.Dither.NONE).save(PICTURES / name, optimize=True)
+    print(f"{PICTURES / name}: {image.width} x {image.height}, {(PICTURES / name).stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    PICTURES.mkdir(exist_ok=True)
+    for kind in sys.argv[1:] or ("live", "report"):
+        with tempfile.TemporaryDirectory() as place:
+            {"live": live, "report": report}[kind](Path(place))
