@@ -29,13 +29,13 @@ from jointset.report.model_page import write_course_page
 from jointset.report.story import tell_story
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
-TRAIN, CALIBRATION, SHOWN = 4032, 2016, 420  # rows: two weeks, one week, a day and a half
+TRAIN, CALIBRATION, SHOWN = 2016, 1152, 330  # rows: a week, four days, and what is shown
 SLOW, DEPTH = 9, 0.5  # rows of the incident, share of the speed that is left
 WIDE, TALL = 1600, 900
 
 
 def metr_la():
-    """Four weeks of METR-LA from a Thursday on, and the rows that are shown, with an incident at their end."""
+    """Eleven days of METR-LA, and the rows that are shown, with an incident at their end."""
     whole = Panel.read(Path(os.environ["JOINTSET_DATA"]) / "metr-la.npz", symmetrize=True)
     values = np.where(whole.values == 0, np.nan, whole.values)
     panel = whole.with_values(values)[288 * 30 : 288 * 30 + TRAIN + CALIBRATION + SHOWN]

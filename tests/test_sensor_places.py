@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import jointset
 from jointset import GraphLGSSM, InputError, JointPredictor, Panel, generate_grssf
+from jointset.cli import app
 from jointset.graph_edges import edges_of
-from jointset.sensor_places import drawing, places_of
+from jointset.sensor_places import drawing, places_of, read_places
 
 PANEL = generate_grssf("A", n=12, seed=1, length=600).panel
 
@@ -44,3 +46,33 @@ def test_edges_of_other_sensors_are_refused():
 
 def test_an_older_model_without_places_is_drawn_as_well():
     assert len(drawing(None, None, 5)["at"]) == 5
+
+
+def test_places_of_a_file_go_by_name(tmp_path):
+    (tmp_path / "places.csv").write_text("sensor,latitude,longitude\nb,50.1,8.2\nother,1,2\na,50.0,8.0\n")
+    np.testing.assert_array_equal(read_places(tmp_path / "places.csv", ("a", "b")), [[50.0, 8.0], [50.1, 8.2]])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,1\n", "line 1 has 2 cells"),
+        ("a,1,2\nb,x,2\n", "line 2: x, 2 are no degrees"),
+        ("a,100,2\n", "line 1: 100, 2 is no latitude and longitude"),
+        ("a,1,2\na,1,3\n", "line 2 puts 'a' at a second place"),
+        ("a,1,2\n", "no line for 'b'"),
+    ],
+)
+def test_places_that_cannot_be_are_refused_in_one_line(tmp_path, text, words):
+    (tmp_path / "places.csv").write_text(text)
+    with pytest.raises(InputError, match=words):
+        read_places(tmp_path / "places.csv", ("a", "b"))
+
+
+def test_fit_keeps_the_places_it_is_given(tmp_path):
+    PANEL.to_npz(tmp_path / "rows.npz")
+    (tmp_path / "places.csv").write_text("".join(f"{name},{50 + i / 100},8\n" for i, name in enumerate(PANEL.sensors)))
+    given = ["--method", "kalman", "--places", str(tmp_path / "places.csv"), "--out", str(tmp_path / "model")]
+    CliRunner().invoke(app, ["fit", str(tmp_path / "rows.npz"), *given])
+    kept = jointset.load(tmp_path / "model")
+    assert drawing(kept.places, kept.graph, 12)["mapped"] and kept.places.coordinates[1, 0] == 50.01

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +11,8 @@ import numpy as np
 from jointset.adjacency import correlation_knn
 from jointset.communities import components
 from jointset.contracts import Array
-from jointset.errors import require
+from jointset.errors import require, some
+from jointset.files import NUMBER, existing_file, naming, text_rows
 from jointset.graph_edges import Edges, edges_of
 from jointset.panel import Panel
 from jointset.storage import storable
@@ -37,6 +40,31 @@ def places_of(panel: Panel) -> Places:
     usable = known is not None and bool(np.isfinite(known).all())
     near = None if panel.adjacency is not None else edges_of(correlation_knn(panel.values[-LOOKED_AT:]))
     return Places(known if usable else None, near)
+
+
+def read_places(path: str | Path, sensors: Sequence[str]) -> Array:
+    """Latitudes and longitudes (N, 2) of sensors, from a CSV file of sensor,latitude,longitude; a header may be there.
+
+    Lines of other sensors are passed over; each of these must have one.
+    """
+    path = existing_file(path)
+    found: dict[str, tuple[float, float]] = {}
+    with naming(path):
+        for line, cells in text_rows(path):
+            require(len(cells) == 3, f"line {line} has {len(cells)} cells: write sensor,latitude,longitude")
+            name, *degrees = (cell.strip() for cell in cells)
+            if not all(NUMBER.fullmatch(cell) for cell in degrees):
+                require(not found and line == 1, f"line {line}: {', '.join(degrees)} are no degrees: write numbers")
+                continue
+            north, east = map(float, degrees)
+            require(
+                abs(north) <= 90 and abs(east) <= 180, f"line {line}: {north:g}, {east:g} is no latitude and longitude"
+            )
+            require(found.get(name, (north, east)) == (north, east), f"line {line} puts {name!r} at a second place")
+            found[name] = (north, east)
+        lost = [name for name in sensors if name not in found]
+        require(not lost, f"no line for {some(lost)}: write one for every sensor")
+    return np.array([found[name] for name in sensors])
 
 
 def drawing(places: Places | None, graph: Edges | None, n: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,6 +40,9 @@ def fit_command(
         typer.Option(
             help="Graph: edge list or matrix (.csv), .npy or .npz; knn: from correlations of the rows fitted on."
         ),
+    ] = None,
+    places: Annotated[
+        Path | None, typer.Option(help="CSV of sensor,latitude,longitude: where the pages draw the sensors.")
     ] = None,
     symmetrize: Annotated[bool, typer.Option("--symmetrize", help="Use (A + A')/2 of the graph.")] = False,
     directed: Annotated[bool, typer.Option("--directed", help="Accept a directed graph.")] = False,
@@ -102,6 +106,7 @@ def fit_command(
     from jointset.horizons.calibrating_ahead import require_horizon
     from jointset.methods import predictor_for, taken_by_fit, three_blocks, whole_name
     from jointset.panel import Panel
+    from jointset.sensor_places import read_places
     from jointset.writing import model_folder, output_file
 
     method = method or usual_method()
@@ -146,6 +151,8 @@ def fit_command(
         data = alive
         if correlated:
             data = data.with_graph(correlation_knn(three_blocks(data, train_share, test_share)[0].values))
+        if places is not None:
+            data = replace(data, coordinates=read_places(places, data.sensors))
         train, calibrating, test = three_blocks(data, train_share, test_share)
         started("fitting")
 
