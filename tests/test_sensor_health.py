@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from jointset import generate_grssf, load
+from jointset.fleet import Fleet
 from jointset.methods import predictor_for
 from jointset.panel import Panel
 from jointset.sensor_health import (
@@ -18,6 +21,7 @@ from jointset.sensor_health import (
     unknown_usual,
     usual_of,
 )
+from jointset.streaming import Stream
 
 
 def spells(column: np.ndarray) -> tuple[int, int]:
@@ -137,3 +141,20 @@ def test_an_outage_of_all_sensors_makes_none_of_them_silent():
     predictor = predictor_for("kalman").fit(panel[:500]).calibrate(panel[500:800])
     predictor.run(panel[800:860].with_values(np.full((60, 8), np.nan)), regions=False)
     assert predictor.trust().silent == ()
+
+
+def test_a_stream_goes_on_with_what_the_model_knows_of_its_sensors():
+    panel = generate_grssf("A", n=8, length=900).panel
+    predictor = predictor_for("kalman").fit(panel[:500]).calibrate(panel[500:800])
+    values = panel.values[800:840].copy()
+    values[:, 2] = np.nan
+    predictor.run(panel[800:840].with_values(values), regions=False)
+    told = []
+    stream = Stream(predictor, trust=True, notice=told.append)
+    row = dict(zip(panel.sensors, panel.values[840].tolist(), strict=True))
+    del row[panel.sensors[2]]
+    (answer,) = stream.answers([json.dumps(row)])
+    assert told == [f"silent since before the first row: {panel.sensors[2]!r}"]
+    assert answer["trust"]["silent"] == [panel.sensors[2]]
+    quiet = Stream(predictor, fleet=Fleet(drop=(panel.sensors[2],)), notice=told.append)  # left out on purpose
+    assert len(told) == 1 and quiet.closing() == []

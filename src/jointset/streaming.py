@@ -68,11 +68,14 @@ class Stream:
         self.rows = self.scored = self.inside = self.bad = 0
         usual = predictor.usual or unknown_usual(len(predictor.sensors))
         self.usual = expecting_nothing(usual, np.array([fleet.called(name) is None for name in predictor.sensors]))
-        self.health = start_health(len(predictor.sensors))
+        self.health = predictor.health or start_health(len(predictor.sensors))
         self.clock = RowClock(self.usual.cadence, predictor.last_time)
         self.events: Counter[str] = Counter()  # what was unusual, by kind
         self.past: deque[tuple[int, bool]] = deque(maxlen=PAST)  # times and outcomes of scored rows
         self.by_clock = ""  # how coverage differs by the clock, looked at every so often
+        for kind, names in self._ailing().items():
+            if names:
+                notice(f"{kind} since before the first row: {some(names, LISTED)}")
 
     def answers(self, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
         """One JSON-ready answer a reading, in order; blank lines are skipped."""
