@@ -3,13 +3,17 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-sktime lint format bench mutants results clean
+.PHONY: demo test test-sktime docs lint format bench mutants results clean
 
 demo: $(READY)
 	$(BIN)/jointset demo
 
-test: $(READY) lint
+test: $(READY) lint docs
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered
+
+# the pages as a site in site/, without a network; a warning, a dead link and a page outside the menu are errors
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # sktime wants older packages than constraints.txt pins: an environment of its own
 test-sktime:
@@ -41,4 +45,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf .venv .venv-sktime demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv .venv-sktime demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

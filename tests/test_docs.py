@@ -1,0 +1,110 @@
+"""The pages: the site names all of them, their links lead somewhere, their examples run, their commands are known."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+import jointset
+from jointset.cli import app
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+RUN = [ROOT / "README.md", *(DOCS / f"{name}.md" for name in ("quickstart", "five-minutes", "concepts"))]
+
+
+def names(paths: list[Path]) -> list[str]:
+    return [str(path.relative_to(ROOT)) for path in paths]
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    """Code blocks of a page in these languages."""
+    found = re.findall(r"^```([a-z]*)[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
+    return [text for language, text in found if language in languages]
+
+
+def in_nav() -> list[str]:
+    """Pages that mkdocs.yml names."""
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]
+    return re.findall(r": (\S+\.md)$", nav, re.M)
+
+
+def test_the_site_names_every_page_once():
+    written = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
+    made = {f"tutorials/{path.stem}.md" for path in (DOCS / "tutorials").glob("*.ipynb")}
+    assert sorted(in_nav()) == sorted(written | made), "add the page to nav in mkdocs.yml"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
+def test_links_lead_somewhere(page: Path):
+    prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
+        if re.match(r"https?://|mailto:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        there = (page.parent / file).resolve() if file else page
+        assert there.exists(), f"{page.name}: {target}"
+        assert not anchor or anchor in anchors(there), f"{page.name}: {target}"
+
+
+def anchors(page: Path) -> set[str]:
+    """Headings of a page as the site writes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
+
+
+EXAMPLES = [(page, block) for page in RUN for block in blocks(page, "python")]
+
+
+@pytest.mark.parametrize(("page", "block"), EXAMPLES, ids=[page.stem for page, _ in EXAMPLES])
+def test_an_example_runs(page: Path, block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    if "readings.csv" in block:
+        panel = jointset.generate_grssf("A", n=8, length=1500).panel
+        panel.to_pandas().to_csv("readings.csv")
+        ends = [(i, j) for i in range(8) for j in range(i) if panel.adjacency[i, j]]
+        lines = [f"{panel.sensors[i]},{panel.sensors[j]},1" for i, j in ends]
+        Path("edges.csv").write_text("\n".join(["source,target,weight", *lines]))
+    exec(compile(block, page.name, "exec"), {"__name__": "example"})
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
+def test_examples_are_python_and_commands_are_known(page: Path):
+    for block in blocks(page, "python"):
+        compile(block, page.name, "exec")
+    for line in "".join(blocks(page, "", "sh", "bash")).replace("\\\n", " ").splitlines():
+        for call in re.findall(r"(?:^|[|;&] *)jointset ([^|;&]+)", line.split(" #")[0]):
+            check_call(shlex.split(call))
+
+
+def check_call(words: list[str]) -> None:
+    """Every word that must be a command or an option is one."""
+    command = typer.main.get_command(app)
+    while hasattr(command, "commands") and words and not words[0].startswith("-"):
+        assert words[0] in command.commands, f"jointset has no command {words[0]!r}"
+        command, words = command.commands[words[0]], words[1:]
+    known = {name for option in command.params for name in [*option.opts, *option.secondary_opts]} | {"--help"}
+    for word in words:
+        assert not word.startswith("-") or word.split("=")[0] in known, f"{command.name} has no option {word}"
+
+
+def test_a_wrong_command_or_option_would_be_noticed():
+    with pytest.raises(AssertionError, match="no command 'fitt'"):
+        check_call(["fitt", "readings.csv"])
+    with pytest.raises(AssertionError, match="no option --outt"):
+        check_call(["fit", "readings.csv", "--outt", "model"])
+
+
+def test_the_map_of_the_paper_names_what_there_is():
+    found = re.findall(r"`(jointset(?:\.\w+)+)`", (DOCS / "paper-map.md").read_text(encoding="utf-8"))
+    assert len(found) > 40
+    for name in found:
+        module, _, thing = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), thing), name
