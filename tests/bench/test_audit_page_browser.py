@@ -1,7 +1,6 @@
 """The page of audits in a real browser: nothing to scroll sideways on a phone, no word from the console."""
 
 from browser import browser, needed
-
 from jointset import GraphLGSSM, JointPredictor, generate_grssf
 from jointset.audits.collect import audit
 from jointset.audits.page import write_page

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from browser import browser, needed
 from synthetic_results import write_folder
 
+from browser import browser, needed
 from jointset.bench.report import write_report
 
 pytestmark = needed
