@@ -67,13 +67,12 @@ def strata(panel: Panel, kind: str) -> np.ndarray:
     return np.where(dark, -1, np.searchsorted((1, 6, 24), since))
 
 
-def blocks_of(name: str, kind: str, test: bool) -> list[Panel]:
+def blocks_of(name: str, kind: str, test: bool, trained_whole: bool = False) -> list[Panel]:
     """Training, calibration and scored rows."""
     data = cell(name, missing="mask" if kind == "mask" else None)
-    blocks = (
-        (data.train, data.calibration, data.test) if test else (data.train, data.block("validation"), data.calibration)
-    )
-    return [with_gaps(block, kind, seed) for seed, block in enumerate(blocks)]
+    names = ("train", "calibration", "test") if test else ("train", "validation", "calibration")
+    blocks = [with_gaps(data.block(one), kind, seed) for seed, one in enumerate(names)]
+    return [data.train, *blocks[1:]] if trained_whole else blocks
 
 
 def measure(method: str, blocks: list[Panel], kind: str, steps: int | None) -> tuple[str, list[str]]:
@@ -98,11 +97,12 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=["random", "fifth", "sensors", "network"])
     parser.add_argument("--steps", type=int, help="of training, where a method learns")
     parser.add_argument("--test", action="store_true", help="the official blocks, for what is written down")
+    parser.add_argument("--trained-whole", action="store_true", help="no gaps in the training rows")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in given.cells:
         for kind in given.kinds:
-            blocks = blocks_of(name, kind, given.test)
+            blocks = blocks_of(name, kind, given.test, given.trained_whole)
             head = SINCE if kind == "network" else STRATA
             print(f"\n{name}, {kind}\n\n| method | all | {' | '.join(head)} | s |\n|---{'|---' * 6}|")
             for method in given.methods:

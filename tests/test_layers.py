@@ -14,7 +14,7 @@ LAYERS = {  # lowest first: a module belongs where the longest of its prefixes s
     "laws": """lowrank triangles covariance covariance_modes recursion law_rows laws law_blocks pooling bures ties
         partial volumes freed_memory shares window_laws""",
     "means and filters": "backbones residuals filters",
-    "scores, regions, calibration": "regions regions_composite scores calibration own_bands",
+    "scores, regions, calibration": "regions regions_composite gap_levels scores calibration own_bands",
     "predictor": """integrated_time trust reuse clock_coverage runs limits promise soundness saving passes calibrating
         describing fitting horizons stored_models predictor attribution explaining imputation membership""",
     "live and experiments": """streaming next_set plot planes writing datasets catalogue paper_rows published methods

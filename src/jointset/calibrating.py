@@ -16,6 +16,7 @@ from jointset.calibration.quantiles import score_quantile
 from jointset.calibration.shared_level import (
     AnyRule,
     SharedLevel,
+    adapts,
     next_radii,
     one_score,
     rule_within,
@@ -23,7 +24,8 @@ from jointset.calibration.shared_level import (
     sharing,
 )
 from jointset.contracts import Array, Score
-from jointset.errors import require, some
+from jointset.errors import InputError, require, some
+from jointset.gap_levels import restarted_strata, shares_of_strata
 from jointset.jumps import usual_jumps
 from jointset.outliers import warn_absurd, warn_codes
 from jointset.own_bands import own_quantiles, studentised
@@ -43,12 +45,17 @@ def calibrate(predictor: JointPredictor, panel: Panel, progress: Progress | None
     warn_absurd(panel, "calibration")
     warn_codes(panel, "calibration")
     rule, values = predictor.calibration, panel.values
-    predictor.score = predictor.score.with_gaps(GapScale(1.0 - predictor.alpha))
+    before, shares = predictor.score, shares_of_strata(values[predictor.warmup - 1 :])
+    predictor.score = predictor.score.with_gaps(GapScale(1.0 - predictor.alpha, shares=shares))
     gaps = bool(np.isnan(values).any())
-    measured, after, own = measured_rows(predictor, panel, gaps, progress)
-    scores = predictor.score.place(measured) if gaps else measured
-    of = f"(of {len(values)} rows, warm-up {predictor.warmup})"
-    require_enough(rule, len(scores), of, message_start(predictor.filter))
+    try:
+        measured, after, own = measured_rows(predictor, panel, gaps, progress)
+        scores = predictor.score.place(measured) if gaps else measured
+        of = f"(of {len(values)} rows, warm-up {predictor.warmup})"
+        require_enough(rule, len(scores), of, message_start(predictor.filter))
+    except InputError:
+        predictor.score = before
+        raise
     predictor.calibration_scores = scores
     predictor.scale_gaps()
     if scores.ndim == 1 and gaps:  # of rows with gaps they stay at the radius, and move beside it
@@ -142,11 +149,6 @@ def at_level(predictor: JointPredictor, alpha: float) -> tuple[Score[Any], Array
     return predictor.score.with_gaps(gap_scale(scores, alpha)), next_radii(whole, whole.start(scores))
 
 
-def adapts(rule: AnyRule) -> bool:
-    """Whether the rule moves its radius, towards the coverage asked for."""
-    return not isinstance(rule_within(rule), Split | Fixed)
-
-
 def rewrapped(predictor: Any, calibration: AnyRule) -> Any:
     """An independent predictor with another rule, started from the same calibration scores."""
     require(
@@ -156,6 +158,7 @@ def rewrapped(predictor: Any, calibration: AnyRule) -> Any:
     other = copy.copy(predictor)
     other.calibration, other._pending = sharing(calibration, shares_of(predictor.filter)), None
     other.calibration_state = other.calibration.start(predictor.calibration_scores)
+    other.score = restarted_strata(predictor.score)
     other.start_watch()
     other.horizon = other.horizon and other.horizon.rewrapped(late_rule(calibration))
     if other.usual is not None and calibration.alpha != predictor.alpha:

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jointset.contracts import Array, Law
 from jointset.storage import storable
 
+EDGES = (0.1, 0.3, 0.6, 1.0)  # shares of missing sensors up to which rows are of one stratum, after complete ones
 FARTHEST = 1e-280  # tails below it have no ranks any more
 GRID, LEAST = 2.0, 24  # steps of the table of `independent_count`: counts by this factor, so many correlations
 _COUNTS = GRID ** np.arange(15.0)  # 1 to 16,384
@@ -29,13 +30,50 @@ _COUNTS = GRID ** np.arange(15.0)  # 1 to 16,384
 
 @storable
 class GapScale(NamedTuple):
-    """The coverage that is asked for, and the radius of the calibration scores at it; NaN before calibration."""
+    """The coverage that is asked for, and the radius of the calibration scores at it; NaN before calibration.
+
+    logs, shares, seen: of the strata of rows with as many gaps, see `jointset.gap_levels` · trace (T, S): logs at each
+    step, in the regions of a run.
+    """
 
     level: float = 0.9
     radius: float = math.nan
+    logs: tuple[float, ...] = (0.0,) * (len(EDGES) + 1)
+    shares: tuple[float, ...] = (1.0,) + (0.0,) * len(EDGES)
+    seen: tuple[int, ...] = (0,) * (len(EDGES) + 1)
+    trace: Any = None
+
+    @property
+    def lift(self) -> float:
+        """What the radius of the rule is multiplied by for complete rows."""
+        return math.exp(self.logs[0])
+
+    def levelled(self, score: Array, y: Array) -> Array:
+        """Scores (...) or (..., K) of readings (..., N), those of rows with gaps by the factor of their stratum."""
+        if self.trace is None and not any(self.logs):
+            return score
+        logs = np.asarray(self.logs if self.trace is None else self.trace)
+        place = stratum(y)
+        own = np.take(logs, place) if logs.ndim == 1 else np.take_along_axis(logs, place[..., None], -1)[..., 0]
+        factor = np.exp(logs[..., 0] - own)
+        return score * (factor if np.ndim(score) == np.ndim(factor) else factor[..., None])
+
+    def squared(self) -> GapScale:
+        """The same for squared scores."""
+        trace = None if self.trace is None else 2.0 * self.trace
+        return self._replace(radius=self.radius**2, logs=tuple(2.0 * one for one in self.logs), trace=trace)
+
+    def at(self, index: Any) -> GapScale:
+        """The scale of some of the steps of a run."""
+        return self if self.trace is None else self._replace(trace=self.trace[index])
 
 
 UNCALIBRATED = GapScale()
+
+
+def stratum(y: Array) -> Array:
+    """Which stratum readings (..., N) fall into, by the share that is missing: 0 for none, then up to each edge."""
+    return np.searchsorted((0.0, *EDGES[:-1]), np.isnan(y).mean(-1), side="left")
 
 
 def measured_distance(distance: Array, missing: Array) -> Array:

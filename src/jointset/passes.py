@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointset.abilities import Sized, message_start
-from jointset.calibration.shared_level import course
 from jointset.contracts import Array, Filter, Forecast
 from jointset.errors import require
+from jointset.gap_levels import Strata, restarted_strata
 from jointset.law_blocks import bare, concatenate
 from jointset.panel import Panel
 from jointset.regions import named
@@ -62,31 +62,32 @@ def run_together(
 
     Laws and scores, those of the first one, are made once for all.
     """
-    score = predictors[0].score
+    score = restarted_strata(predictors[0].score)
+    walks = [Strata(one.score, one.calibration, one.calibration_state) for one in predictors]
     pieces: list[list[dict[str, Array]]] = [[] for _ in predictors]
     kept: list[Any] = []
     clock, begin, own, spared = time.perf_counter, time.perf_counter(), [0.0] * len(predictors), 0.0
-    calibrated = [one.calibration_state for one in predictors]
     state = predictors[0].filter_state
     for law, rows, after in laws:
         state = after
         scores = np.atleast_1d(score.score(law, rows))
-        for i, one in enumerate(predictors):
+        for i in range(len(predictors)):
             start = clock()
-            found, calibrated[i] = course(one.calibration, calibrated[i], scores)
+            found, shown = walks[i].course(scores, rows)
             own[i] += clock() - start
-            pieces[i].append(columns_of(score.region(law, found.radii), law, scores, found))
+            pieces[i].append(columns_of(score.region(law, found.radii), law, shown, found))
             spared += (clock() - start) * (i > 0)  # the law keeps its sizes: alone, each would pay as the first
         kept.append(bare(law) if regions else None)
         if progress is not None:
             progress(len(rows))
     shared = clock() - begin - spared - own[0]
     runs = []
-    for one, parts, radius_state, seconds in zip(predictors, pieces, calibrated, own, strict=True):
+    for one, parts, walk, seconds in zip(predictors, pieces, walks, own, strict=True):
         columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
         radii = columns.pop("radii")
-        whole = named(score.region(concatenate(kept), radii), panel.sensors) if regions else None
-        one.moved_to(state, radius_state, panel)
+        whole = named(walk.traced.region(concatenate(kept), radii), panel.sensors) if regions else None
+        one.score = walk.score
+        one.moved_to(state, walk.state, panel)
         one.watch = one.watch and one.watch.run(columns["score"], columns["inside"])
         share = one.infinite_share
         run = Run(panel.sensors, panel.timestamps, panel.values, infinite_share=share, regions=whole, **columns)

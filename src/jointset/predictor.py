@@ -10,9 +10,9 @@ from typing import Any, Self, overload
 import numpy as np
 
 from jointset.abilities import Clocked, Restarting, message_start
-from jointset.calibrating import adapts, at_level, calibrate, gap_scale, rewrapped, watch_from
+from jointset.calibrating import at_level, calibrate, gap_scale, rewrapped, watch_from
 from jointset.calibration import Split
-from jointset.calibration.shared_level import AnyRule, moved, next_radii, one_score
+from jointset.calibration.shared_level import AnyRule, adapts, moved, one_score
 from jointset.contracts import Array, Filter, Reading, Readings, Region, Score
 from jointset.copies import shallow
 from jointset.describing import facts_of, line_of
@@ -20,6 +20,7 @@ from jointset.errors import InputError, require
 from jointset.explaining import Explains
 from jointset.fitting import fit
 from jointset.folders import Stored, reading
+from jointset.gap_levels import after_reading, in_own_units, rescaled_gaps, shown_radii
 from jointset.graph_edges import Edges
 from jointset.horizons.around import predicted_ahead, run_through, stepped
 from jointset.horizons.calibrating_ahead import horizon_for
@@ -164,7 +165,7 @@ class JointPredictor(Explains):
 
     def scale_gaps(self) -> None:
         """Tell the score the coverage and the radius that rows with gaps are scaled to."""
-        self.score = self.score.with_gaps(gap_scale(self.calibration_scores, self.alpha))
+        self.score = rescaled_gaps(self.score, gap_scale(self.calibration_scores, self.alpha))
 
     # ------------------------------------------------------------------ the clock
 
@@ -213,12 +214,14 @@ class JointPredictor(Explains):
         y = self._reading(y)
         law, radii, radius = self._ahead()
         scores = self.score.score(law, y)
+        own = in_own_units(self.score, scores)
         several = np.ndim(scores) > 0
-        score = float(one_score(self.calibration, self.calibration_state, scores[None])[0] if several else scores)
+        score = float(one_score(self.calibration, self.calibration_state, own[None])[0] if several else scores)
         inside = bool(np.all(scores <= radii))
         after = self.filter.step(self.filter_state, (y - self.shift) / self.scale)
         self.filling = self.filling and filling_after(self, law, self.filling, y)
-        self.calibration_state = moved(self.calibration, self.calibration_state, scores)
+        self.calibration_state = moved(self.calibration, self.calibration_state, own)
+        self.score = after_reading(self.score, self.calibration, y, inside)
         self.horizon = self.horizon and stepped(self, self.horizon, law, y)
         self.filter_state, self._pending = after, None
         self.watch = self.watch and self.watch.update(score, inside)
@@ -231,7 +234,7 @@ class JointPredictor(Explains):
         if self._pending is None:
             law = self.filter.law(self.filter_state).rescale(self.shift, self.scale)
             rule, state = self.calibration, self.calibration_state
-            self._pending = law, next_radii(rule, state), float(rule.radius(state))
+            self._pending = law, *shown_radii(self.score, rule, state)
         return self._pending
 
     # ------------------------------------------------------------------ whole panels

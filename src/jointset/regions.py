@@ -39,7 +39,7 @@ def mahalanobis_score(law: Law, y: Array, gaps: GapScale = UNCALIBRATED) -> Arra
     """Squared Mahalanobis distance (...); rows with gaps are put on the scale of complete ones."""
     if not np.isnan(y).any():
         return settled(law.mahalanobis(y))
-    return settled(placed_distance(distance_measured(law, y), gaps))
+    return gaps.levelled(settled(placed_distance(distance_measured(law, y), gaps)), y)
 
 
 def distance_measured(law: Law, y: Array) -> Array:
@@ -55,7 +55,7 @@ def studentised_score(law: Law, y: Array, gaps: GapScale = UNCALIBRATED) -> Arra
     ratio = studentised(law, y)
     if not np.isnan(ratio).any():
         return settled(ratio.max(-1))
-    return settled(placed_maximum(maximum_measured(law, y, gaps.level), gaps))
+    return gaps.levelled(settled(placed_maximum(maximum_measured(law, y, gaps.level), gaps)), y)
 
 
 def studentised(law: Law, y: Array) -> Array:
@@ -152,7 +152,7 @@ class _AroundLaw(Sizes):
 
     def __getitem__(self, index: Any) -> Self:
         radius = self.radius if np.ndim(self.radius) == 0 else np.asarray(self.radius)[index]
-        return type(self)(self.law[index], radius, self.gaps)
+        return type(self)(self.law[index], radius, self.gaps.at(index))
 
 
 @dataclass(frozen=True, repr=False)
@@ -253,8 +253,8 @@ class ScoredProduct(Product):
 
     def __getitem__(self, index: Any) -> ScoredProduct:
         radius = self.radius if np.ndim(self.radius) == 0 else np.asarray(self.radius)[index]
-        parts = tuple(part[index] for part in self.parts)
-        return ScoredProduct(self.blocks, parts, self.score, self.law[index], radius)
+        parts, score = tuple(part[index] for part in self.parts), self.score.with_gaps(self.score.gaps.at(index))
+        return ScoredProduct(self.blocks, parts, score, self.law[index], radius)
 
 
 def check_blocks(blocks: Sequence[Sequence[int] | Array], n: int) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from jointset.abilities import Components
 from jointset.contracts import Array
+from jointset.partial import UNCALIBRATED, GapScale
 from jointset.regions import Sizes
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class ComponentRegion(Sizes):
     law: ComponentLaw
     structure: Components
     radii: Array
-    level: float = 0.9  # coverage the radii were made for: rows with gaps are held against it
+    gaps: GapScale = UNCALIBRATED  # what rows with gaps are held against
 
     @property
     def center(self) -> Array:  # type: ignore[override]
@@ -47,7 +48,8 @@ class ComponentRegion(Sizes):
 
     def contains(self, y: Any) -> Array:
         """Whether every component score is within its radius; False where nothing is observed."""
-        return np.all(self.law.scores(self.ordered(y), self.level) <= self.radii, axis=-1)[()]
+        y = self.ordered(y)
+        return np.all(self.gaps.levelled(self.law.scores(y, self.gaps.level), y) <= self.radii, axis=-1)[()]
 
     @property
     def log_volume(self) -> Array:
@@ -58,4 +60,4 @@ class ComponentRegion(Sizes):
 
     def __getitem__(self, index: Any) -> ComponentRegion:
         radii = self.radii if np.ndim(self.radii) == 1 else np.asarray(self.radii)[index]
-        return ComponentRegion(self.law[index], self.structure, radii, self.level)
+        return ComponentRegion(self.law[index], self.structure, radii, self.gaps.at(index))

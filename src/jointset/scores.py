@@ -114,7 +114,7 @@ class RootMahalanobis:
 
     @property
     def _squared(self) -> GapScale:
-        return self.gaps._replace(radius=self.gaps.radius**2)
+        return self.gaps.squared()
 
     def contributions(self, law: Law, y: Array) -> Array:
         """How much of the squared score goes away when a sensor is left out (..., N)."""
@@ -178,6 +178,12 @@ class BlockMaximum:
         object.__setattr__(self, "blocks", blocks)
         check_blocks(blocks, sum(len(block) for block in blocks))
 
+    @property
+    def gaps(self) -> GapScale:
+        """The scale for rows with gaps."""
+        found: GapScale = self.inner.gaps
+        return found
+
     def with_gaps(self, gaps: GapScale) -> BlockMaximum:
         """The score with another scale for rows with gaps."""
         return replace(self, inner=self.inner.with_gaps(gaps))
@@ -186,7 +192,7 @@ class BlockMaximum:
         """max_g score of block g (...), over the blocks that have a reading."""
         y = np.asarray(y, dtype=float)
         if np.isnan(y).any():
-            return self.place(self.measure(law, y))
+            return self.gaps.levelled(self.place(self.measure(law, y)), y)
         return np.max([self.inner.score(law.select(b), y[..., b]) for b in self.blocks], axis=0)
 
     def measure(self, law: Law, y: Array) -> Array:
@@ -231,7 +237,7 @@ class ComponentScore:
 
     def score(self, law: ComponentLaw, y: Array) -> Array:
         """Scores (..., K)."""
-        return law.scores(y, self.gaps.level)
+        return self.gaps.levelled(law.scores(y, self.gaps.level), y)
 
     def measure(self, law: ComponentLaw, y: Array) -> Array:
         """The score: rows with gaps have a scale at the coverage asked for alone."""
@@ -243,7 +249,7 @@ class ComponentScore:
 
     def region(self, law: ComponentLaw, radius: Array | float) -> ComponentRegion:
         """All readings whose component scores are within their radii (..., K)."""
-        return ComponentRegion(law, law.structure, np.asarray(radius, dtype=float), self.gaps.level)
+        return ComponentRegion(law, law.structure, np.asarray(radius, dtype=float), self.gaps)
 
     def contributions(self, law: ComponentLaw, y: Array) -> Array:
         """Squared studentised residual of each sensor (..., N), 0 where missing: a guide to which one is unusual."""
@@ -268,7 +274,7 @@ class SingleScore:
 
     def score(self, law: ComponentLaw, y: Array) -> Array:
         """Score (...)."""
-        return law.scores(y, self.gaps.level)[..., 0]
+        return self.gaps.levelled(law.scores(y, self.gaps.level)[..., 0], y)
 
     def measure(self, law: ComponentLaw, y: Array) -> Array:
         """The score: rows with gaps have a scale at the coverage asked for alone."""
@@ -280,7 +286,7 @@ class SingleScore:
 
     def region(self, law: ComponentLaw, radius: Array | float) -> ComponentRegion:
         """All readings with a score of at most `radius`."""
-        return ComponentRegion(law, law.structure, np.asarray(radius, dtype=float)[..., None], self.gaps.level)
+        return ComponentRegion(law, law.structure, np.asarray(radius, dtype=float)[..., None], self.gaps)
 
     def contributions(self, law: ComponentLaw, y: Array) -> Array:
         """As `ComponentScore.contributions`."""

@@ -69,6 +69,9 @@ class Instead:
     def __init__(self, part, **replaced):
         self.part, self.replaced = part, replaced
 
+    def with_gaps(self, gaps):
+        return Instead(self.part.with_gaps(gaps), **self.replaced)
+
     def __getattr__(self, name):
         true = getattr(self.part, name)
         return (lambda *args: self.replaced[name](true, *args)) if name in self.replaced else true

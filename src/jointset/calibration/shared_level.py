@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.calibration.fixed import Fixed
 from jointset.calibration.pool import ScorePool, slide, start_pool
 from jointset.calibration.quantiles import GUARD, minimum_scores
 from jointset.calibration.sequence import share
@@ -267,3 +268,8 @@ def scores_needed(rule: AnyRule) -> tuple[int, str]:
 def rule_within(rule: AnyRule) -> Calibration[Any]:
     """The rule that moves the level, where several radii share it; else the rule itself."""
     return rule.rule if isinstance(rule, SharedLevel) else rule
+
+
+def adapts(rule: AnyRule) -> bool:
+    """Whether the rule moves its radius, towards the coverage asked for."""
+    return not isinstance(rule_within(rule), Split | Fixed)

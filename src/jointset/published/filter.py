@@ -35,7 +35,7 @@ from jointset.contracts import Array, MeanModel, SetRule
 from jointset.errors import InputError, require
 from jointset.filters.residual import gpvar
 from jointset.panel import Panel
-from jointset.partial import GapScale
+from jointset.partial import UNCALIBRATED, GapScale
 from jointset.predictor import JointPredictor
 from jointset.published.sets import ScaledSet
 from jointset.residuals.incomplete import complete_around, complete_residuals, covariance_with_gaps
@@ -90,17 +90,18 @@ class OwnScore:
     """
 
     scaled: bool = False
+    gaps: GapScale = UNCALIBRATED
 
     def with_gaps(self, gaps: GapScale) -> OwnScore:
-        """The same: own sets know what to make of gaps."""
-        return self
+        """The score with another scale for rows with gaps: own sets know one, a wrap adds that of the strata."""
+        return replace(self, gaps=gaps) if self.scaled else self
 
     def score(self, law: OwnSets, y: Array) -> Array:
         """Factor (...); NaN where nothing is observed."""
         inner = law.inner(y)
         growth = np.asarray(law.own.growth(inner))
         if self.scaled:
-            return growth[()]
+            return self.gaps.levelled(growth, np.asarray(y, dtype=float))[()]
         edge = np.where(law.own.contains(inner), np.fmin(growth, 1.0), np.fmax(growth, np.nextafter(1.0, 2.0)))
         return np.where(np.isnan(y).all(-1), np.nan, edge)[()]
 
@@ -114,7 +115,7 @@ class OwnScore:
 
     def region(self, law: OwnSets, radius: Array | float) -> Any:
         """The own sets, scaled where a wrap says so."""
-        return ScaledSet(law.region, radius) if self.scaled else law.region
+        return ScaledSet(law.region, radius, self.gaps) if self.scaled else law.region
 
     def contributions(self, law: OwnSets, y: Array) -> Array:
         """What each sensor adds (..., N); 0 where missing."""

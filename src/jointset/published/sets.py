@@ -220,6 +220,7 @@ class ScaledSet(Sizes):
 
     own: Any
     factor: Any
+    gaps: GapScale = UNCALIBRATED
 
     @property
     def center(self) -> Array:  # type: ignore[override]
@@ -238,7 +239,7 @@ class ScaledSet(Sizes):
 
     def score(self, y: Array) -> Array:
         """The least factor that holds the reading (...); NaN where nothing is observed."""
-        return self.own.growth(y)
+        return self.gaps.levelled(self.own.growth(y), y)
 
     def contains(self, y: Any) -> Array:
         """Whether the reading lies inside, that is score <= factor."""
@@ -255,7 +256,8 @@ class ScaledSet(Sizes):
             return self.own.log_volume_filled + np.log(np.maximum(self.factor, 0.0))
 
     def __getitem__(self, index: Any) -> ScaledSet:
-        return ScaledSet(self.own[index], self.factor if np.ndim(self.factor) == 0 else self.factor[index])
+        factor = self.factor if np.ndim(self.factor) == 0 else self.factor[index]
+        return ScaledSet(self.own[index], factor, self.gaps.at(index))
 
 
 def _at(radius: Any, index: Any) -> Any:

@@ -1,0 +1,140 @@
+"""Coverage that does not depend on how much is missing: rows with as many gaps are held to the same share of misses.
+
+Rows fall into strata by the share of sensors they lack. Each stratum has a factor exp(l_s) on the radius, 1 at first: a
+row is outside when its score is above exp(l_s) times the radius of the rule, and then
+
+    l_s <- l_s + r_s (1 - p_s) (miss - alpha),
+
+r_s = RATE, larger for its first rows, and p_s the share of the last rows, some hundreds, that were of this stratum.
+What is common to all rows is so left to the rule: where all rows are of one stratum, as where nothing is ever missing,
+nothing moves and the rule is alone. What differs is learned in the strata: gaps that come when readings are rough, laws
+that know too little of what they missed, tails that no normal law has. Sets are announced before it is known what a row
+will lack, as those of complete rows: their radius is that of the rule times exp(l_0), and scores of rows with gaps are
+multiplied by exp(l_0 - l_s).
+
+Like the rule itself this needs no assumption for its long-run share of misses, stratum by stratum; within a stratum
+nothing is promised for one pattern of gaps, or for one day.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from jointset.calibration.shared_level import AnyRule, Course, SharedLevel, adapts, course, moved, next_radii, one_score
+from jointset.contracts import Array
+from jointset.partial import EDGES, UNCALIBRATED, GapScale, stratum
+
+RATE = 0.1  # of a logarithm, for a miss in a stratum that is rare
+HASTE, SOON = 3.0, 20.0  # times RATE that is added for the first row, and rows after which it is half
+MEMORY = 500.0  # rows that the shares of the strata look back at
+
+
+def shares_of_strata(values: Array) -> tuple[float, ...]:
+    """Share of the rows (T, N) with a reading that is in each stratum; as of complete ones where there are none."""
+    counts = np.bincount(stratum(values[~np.isnan(values).all(axis=1)]), minlength=len(EDGES) + 1)
+    return tuple((counts / counts.sum()).tolist()) if counts.any() else UNCALIBRATED.shares
+
+
+def after_row(gaps: GapScale, place: int, inside: bool) -> GapScale:
+    """The scale after a row of a stratum."""
+    if gaps.shares[place] == 1.0:  # all rows so far were of this one
+        return gaps
+    logs, seen = list(gaps.logs), list(gaps.seen)
+    seen[place] += 1
+    rate = RATE * (1.0 + HASTE / (1.0 + seen[place] / SOON))
+    logs[place] += rate * (1.0 - gaps.shares[place]) * ((not inside) - (1.0 - gaps.level))
+    shares = (share + ((s == place) - share) / MEMORY for s, share in enumerate(gaps.shares))
+    return gaps._replace(logs=tuple(logs), shares=tuple(shares), seen=tuple(seen))
+
+
+def gaps_of(score: Any) -> GapScale | None:
+    """The scale of a score for rows with gaps; None where it keeps none."""
+    found = getattr(score, "gaps", None)
+    return found if isinstance(found, GapScale) else None
+
+
+def rescaled_gaps(score: Any, gaps: GapScale) -> Any:
+    """The score with another scale of the same strata."""
+    known = gaps_of(score) or gaps
+    return score.with_gaps(gaps._replace(logs=known.logs, shares=known.shares, seen=known.seen))
+
+
+def restarted_strata(score: Any) -> Any:
+    """The score before its strata have learned anything."""
+    gaps, fresh = gaps_of(score), UNCALIBRATED
+    if gaps is None or not any(gaps.logs):
+        return score
+    return score.with_gaps(gaps._replace(logs=fresh.logs, seen=fresh.seen))
+
+
+def shown_radii(score: Any, rule: AnyRule, state: Any) -> tuple[Any, float]:
+    """What cuts out the next set, and its radius as one number."""
+    gaps, radii, radius = gaps_of(score), next_radii(rule, state), float(rule.radius(state))
+    if gaps is None or gaps.logs[0] == 0.0:
+        return radii, radius
+    return radii * gaps.lift, radius if isinstance(rule, SharedLevel) else radius * gaps.lift
+
+
+def in_own_units(score: Any, scores: Array) -> Array:
+    """Scores as the rule is to see them."""
+    gaps = gaps_of(score)
+    return scores if gaps is None or gaps.logs[0] == 0.0 else scores / gaps.lift
+
+
+def after_reading(score: Any, rule: AnyRule, y: Array, inside: bool) -> Any:
+    """The score after a reading (N,); one whose rule does not adapt stays as it is."""
+    gaps = gaps_of(score)
+    if gaps is None or not adapts(rule) or np.isnan(y).all():
+        return score
+    moved_on = after_row(gaps, int(stratum(y)), inside)
+    return score if moved_on is gaps else score.with_gaps(moved_on)
+
+
+class Strata:
+    """A rule through the rows of a run, with the factors of the strata: the numbers of stepping.
+
+    `score` and `state` are those after the last row.
+    """
+
+    def __init__(self, score: Any, rule: AnyRule, state: Any) -> None:
+        self.score, self.rule, self.state = score, rule, state
+        self.moving = gaps_of(score) is not None and adapts(rule)
+        self.traces: list[Array] = []
+
+    def course(self, scores: Array, rows: Array) -> tuple[Course, Array]:
+        """The course of the rule through scores (T,) or (T, K) without factors, and the scores as they are shown."""
+        gaps = gaps_of(self.score)
+        still = gaps is None or (gaps.shares[0] == 1.0 and not any(gaps.logs) and not np.isnan(rows).any())
+        if gaps is None or still or not self.moving:
+            found, self.state = course(self.rule, self.state, scores)
+            self.traces.append(np.tile(UNCALIBRATED.logs, (len(rows), 1)))
+            return found, scores
+        found, shown = self._levelled(scores, stratum(rows).tolist(), gaps)
+        return found, shown
+
+    def _levelled(self, scores: Array, places: list[int], gaps: GapScale) -> tuple[Course, Array]:
+        """Row by row; one without a reading moves nothing."""
+        rule, state, several = self.rule, self.state, isinstance(self.rule, SharedLevel)
+        radii, shown, trace = np.empty(scores.shape), np.empty(scores.shape), np.empty((len(scores), len(gaps.logs)))
+        score, radius = np.empty(len(scores)), np.empty(len(scores))
+        for t, place in enumerate(places):
+            lift, trace[t] = gaps.lift, gaps.logs
+            own = scores[t] * math.exp(-gaps.logs[place])
+            radii[t], shown[t] = next_radii(rule, state) * lift, own * lift
+            score[t] = one_score(rule, state, own[None])[0] if several else shown[t]
+            radius[t] = float(rule.radius(state)) if several else radii[t]
+            if not np.isnan(own).any():
+                gaps = after_row(gaps, place, bool(np.all(shown[t] <= radii[t])))
+            state = moved(rule, state, own)
+        self.state, self.score = state, self.score.with_gaps(gaps)
+        self.traces.append(trace)
+        return Course(radii, score, radius), shown
+
+    @property
+    def traced(self) -> Any:
+        """The score that knows the factors of every row so far."""
+        plain, trace = restarted_strata(self.score), np.concatenate(self.traces)
+        return plain.with_gaps(plain.gaps._replace(trace=trace)) if trace.any() else plain

@@ -1,0 +1,95 @@
+"""Strata of rows with as many gaps: each is missed as often as the rule allows; complete rows know nothing of it."""
+
+import numpy as np
+import pytest
+
+from jointset import Panel
+from jointset.calibration import ACI, Split
+from jointset.calibration.shared_level import course
+from jointset.gap_levels import Strata, after_row, gaps_of, shares_of_strata
+from jointset.methods import load_predictor, predictor_for
+from jointset.partial import GapScale, stratum
+from jointset.scores import Mahalanobis
+
+N = 20
+
+
+def rough_where_gaps(steps=6000, seed=0):
+    """Noise that is 1.7 times as large in rows with gaps: a fifth of the rows each lacks 0, 1, 4, 9 or 18 sensors."""
+    rng = np.random.default_rng(seed)
+    values, missing = rng.normal(size=(steps, N)), rng.choice([0, 1, 4, 9, 18], steps)
+    values[missing > 0] *= 1.7
+    for row, count in zip(values, missing, strict=True):
+        row[rng.permutation(N)[:count]] = np.nan
+    return Panel(values, [f"s{i}" for i in range(N)]), missing
+
+
+def test_strata_by_the_share_that_is_missing():
+    y = np.zeros((7, 10))
+    for row, count in zip(y, (0, 1, 2, 3, 4, 6, 10), strict=True):
+        row[:count] = np.nan
+    assert stratum(y).tolist() == [0, 1, 2, 2, 3, 3, 4]
+    assert shares_of_strata(y) == (1 / 6, 1 / 6, 2 / 6, 2 / 6, 0.0)  # a row without a reading does not count
+    assert shares_of_strata(y[-1:]) == (1.0, 0.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("method", ["static+aci", "static:box+aci", "factor+aci", "copula+aci", "static+agaci"])
+def test_every_stratum_is_covered_as_often_where_gaps_come_with_noise(method):
+    panel, missing = rough_where_gaps()
+    predictor = predictor_for(method).fit(panel[:2000]).calibrate(panel[2000:3500])
+    run = predictor.run(panel[3500:], regions=False)
+    found = {int(count): run.inside[missing[3500:] == count].mean() for count in np.unique(missing)}
+    assert found == {count: pytest.approx(0.9, abs=0.025) for count in found}
+
+
+def test_a_rule_that_does_not_adapt_has_no_strata():
+    panel, _ = rough_where_gaps(2500)
+    predictor = predictor_for("static").fit(panel[:1000]).calibrate(panel[1000:2000])
+    predictor.run(panel[2000:])
+    predictor.update(panel.values[0])
+    assert not any(predictor.score.gaps.logs)
+
+
+def test_complete_rows_are_those_of_the_rule():
+    rng = np.random.default_rng(0)
+    calibrated, scores = rng.chisquare(N, 500), rng.chisquare(N, 300)
+    walk = Strata(Mahalanobis(GapScale(0.9, 28.0)), ACI(0.1), ACI(0.1).start(calibrated))
+    found, shown = walk.course(scores, np.zeros((300, N)))
+    expected, state = course(ACI(0.1), ACI(0.1).start(calibrated), scores)
+    for mine, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert shown is scores and walk.state.level == state.level and walk.traced is walk.score
+
+
+def test_what_is_common_to_all_rows_is_left_to_the_rule():
+    always = GapScale(0.9, 1.0, shares=(0.0, 0.0, 1.0, 0.0, 0.0))
+    assert after_row(always, 2, inside=False) is always
+    rare = after_row(GapScale(0.9, 1.0), 2, inside=False)
+    assert rare.logs[2] == pytest.approx(0.09 * (1 + 3 / (1 + 1 / 20))) and sum(rare.shares) == pytest.approx(1.0)
+
+
+def test_run_and_steps_and_a_saved_model_agree_while_strata_move(tmp_path):
+    panel, _ = rough_where_gaps(1300)
+    predictor = predictor_for("static+aci").fit(panel[:500]).calibrate(panel[500:900])
+    live, run = predictor.copy(), predictor.run(panel[900:])
+    np.testing.assert_array_equal(run.regions.contains(panel.values[900:]), run.inside)
+    np.testing.assert_array_equal(run.regions[7].contains(panel.values[907]), run.inside[7])
+    for t, y in enumerate(panel.values[900:1000]):
+        region, outcome = live.predict(), live.update(y)
+        assert region.contains(y) == outcome.inside == run.inside[t]
+        np.testing.assert_allclose((outcome.score, outcome.radius), (run.score[t], run.radius[t]), rtol=1e-12)
+    live.save(tmp_path / "model")
+    loaded = load_predictor(tmp_path / "model")
+    assert any(gaps_of(loaded.score).logs) and gaps_of(loaded.score) == gaps_of(live.score)
+    np.testing.assert_array_equal(loaded.run(panel[1000:]).radius, live.run(panel[1000:]).radius)
+
+
+def test_another_rule_starts_without_what_the_strata_learned():
+    panel, _ = rough_where_gaps(1300)
+    predictor = predictor_for("static+aci").fit(panel[:500]).calibrate(panel[500:900])
+    fresh = predictor.rewrapped(ACI(0.1, gamma=0.02))
+    expected = fresh.copy().run(panel[900:]).radius
+    predictor.run(panel[900:])
+    other = predictor.rewrapped(Split(0.1))
+    assert any(predictor.score.gaps.logs) and not any(other.score.gaps.logs)
+    assert len(expected) == 400 and np.ptp(expected) > 0
