@@ -42,12 +42,19 @@ def after_row(gaps: GapScale, place: int, inside: bool) -> GapScale:
     """The scale after a row of a stratum."""
     if gaps.shares[place] == 1.0:  # all rows so far were of this one
         return gaps
-    logs, seen = list(gaps.logs), list(gaps.seen)
-    seen[place] += 1
-    rate = RATE * (1.0 + HASTE / (1.0 + seen[place] / SOON))
-    logs[place] += rate * (1.0 - gaps.shares[place]) * ((not inside) - (1.0 - gaps.level))
-    shares = (share + ((s == place) - share) / MEMORY for s, share in enumerate(gaps.shares))
+    logs, shares, seen = list(gaps.logs), list(gaps.shares), list(gaps.seen)
+    _move(logs, shares, seen, place, inside, 1.0 - gaps.level)
     return gaps._replace(logs=tuple(logs), shares=tuple(shares), seen=tuple(seen))
+
+
+def _move(logs: list[float], shares: list[float], seen: list[int], place: int, inside: bool, alpha: float) -> None:
+    """What is known of the strata after one more row, in place."""
+    seen[place] += 1
+    rate = RATE * (1.0 + HASTE / (1.0 + seen[place] / SOON)) * (1.0 - shares[place])
+    logs[place] -= rate * alpha if inside else rate * (alpha - 1.0)
+    for s in range(len(shares)):
+        shares[s] -= shares[s] / MEMORY
+    shares[place] += 1.0 / MEMORY
 
 
 def gaps_of(score: Any) -> GapScale | None:
@@ -112,20 +119,37 @@ class Strata:
             found, self.state = course(self.rule, self.state, scores)
             self.traces.append(np.tile(UNCALIBRATED.logs, (len(rows), 1)))
             return found, scores
-        found, shown = self._levelled(scores, stratum(rows).tolist(), gaps)
-        return found, shown
+        walk = self._several if isinstance(self.rule, SharedLevel) else self._single
+        return walk(scores, stratum(rows).tolist(), gaps)
 
-    def _levelled(self, scores: Array, places: list[int], gaps: GapScale) -> tuple[Course, Array]:
-        """Row by row; one without a reading moves nothing."""
-        rule, state, several = self.rule, self.state, isinstance(self.rule, SharedLevel)
+    def _single(self, scores: Array, places: list[int], gaps: GapScale) -> tuple[Course, Array]:
+        """Row by row with one radius, on plain numbers; a row without a reading moves nothing."""
+        rule, state, alpha = self.rule, self.state, 1.0 - gaps.level
+        logs, shares, seen = list(gaps.logs), list(gaps.shares), list(gaps.seen)
+        radii, shown, trace = [], [], []
+        for score, place in zip(scores.tolist(), places, strict=True):
+            lift, own = math.exp(logs[0]), score * math.exp(-logs[place])
+            trace.append(tuple(logs))
+            radii.append(float(rule.radius(state)) * lift)
+            shown.append(own * lift)
+            state = rule.update(state, own)
+            if score == score and shares[place] != 1.0:
+                _move(logs, shares, seen, place, shown[-1] <= radii[-1], alpha)
+        gaps = gaps._replace(logs=tuple(logs), shares=tuple(shares), seen=tuple(seen))
+        self.state, self.score = state, self.score.with_gaps(gaps)
+        self.traces.append(np.array(trace).reshape(len(trace), -1))
+        found = Course(np.array(radii), np.array(shown), np.array(radii))
+        return found, found.score
+
+    def _several(self, scores: Array, places: list[int], gaps: GapScale) -> tuple[Course, Array]:
+        """The same with a radius a component."""
+        rule, state = self.rule, self.state
         radii, shown, trace = np.empty(scores.shape), np.empty(scores.shape), np.empty((len(scores), len(gaps.logs)))
         score, radius = np.empty(len(scores)), np.empty(len(scores))
         for t, place in enumerate(places):
-            lift, trace[t] = gaps.lift, gaps.logs
             own = scores[t] * math.exp(-gaps.logs[place])
-            radii[t], shown[t] = next_radii(rule, state) * lift, own * lift
-            score[t] = one_score(rule, state, own[None])[0] if several else shown[t]
-            radius[t] = float(rule.radius(state)) if several else radii[t]
+            trace[t], radii[t], shown[t] = gaps.logs, next_radii(rule, state) * gaps.lift, own * gaps.lift
+            score[t], radius[t] = one_score(rule, state, own[None])[0], float(rule.radius(state))
             if not np.isnan(own).any():
                 gaps = after_row(gaps, place, bool(np.all(shown[t] <= radii[t])))
             state = moved(rule, state, own)

@@ -214,6 +214,18 @@ def gaps_are_scored(predictor: JointPredictor) -> None:
     expect(outcome.observed == len(y) - 2, "the readings of a row with gaps are counted wrongly")
 
 
+def a_dead_sensor_stops_nothing(predictor: JointPredictor) -> None:
+    """With a sensor that never reads again, others coming and going, every row has a score and the next set a size."""
+    values = block(40).values.copy()
+    values[:, 3] = np.nan
+    values[np.random.default_rng(2).random(values.shape) < 0.2] = np.nan
+    run = predictor.run(block(40).with_values(values))
+    read = ~np.isnan(values).all(axis=1)
+    expect(bool(np.isfinite(run.score[read]).all()), "rows without a dead sensor have no score")
+    lower, upper = predictor.predict().bounds
+    expect(bool(np.isfinite([lower, upper]).all() and (lower < upper).all()), "after a dead sensor a set has no size")
+
+
 def an_empty_row_moves_no_radius(predictor: JointPredictor) -> None:
     """Rows without any reading have no score, are not inside, and leave the radius and the verdict alone."""
     predictor.run(block(4))
@@ -271,6 +283,7 @@ CHECKS: tuple[Check, ...] = (
     inside_is_score_at_most_radius,
     the_middle_is_inside,
     gaps_are_scored,
+    a_dead_sensor_stops_nothing,
     an_empty_row_moves_no_radius,
     refused_input_changes_nothing,
 )

@@ -14,7 +14,7 @@ Reference: Sun and Yu, "Copula conformal prediction for multi-step time series f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -138,6 +138,8 @@ class CopulaState(NamedTuple):
 @dataclass(frozen=True)
 class CopulaRule:
     """Settings of CopulaCPTS and its sets."""
+
+    still: ClassVar[bool] = True  # later residuals move nothing
 
     variant: str = "authors"
     alpha: float = 0.1

@@ -230,7 +230,7 @@ class PublishedFilter:
     def _filled(self, residuals: Array, state: PublishedState) -> tuple[Array, int]:
         """Residuals (T, N), those of rows with gaps and a reading made complete, and how many such rows there were."""
         gaps = np.flatnonzero(np.isnan(residuals).any(axis=1) & ~np.isnan(residuals).all(axis=1))
-        if state.covariance is None or not len(gaps):
+        if state.covariance is None or not len(gaps) or getattr(self.rule, "still", False):
             return residuals, state.filled
         numbers = range(state.filled, state.filled + len(gaps))
         drawn = np.stack([np.random.default_rng(number).standard_normal(residuals.shape[1]) for number in numbers])
