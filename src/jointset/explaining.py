@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from jointset.abilities import TellsOneFromOthers, message_start
 from jointset.attribution import Explained, Neighbourhood, attribution, explained, neighbourhoods
-from jointset.calibrating import adapts
-from jointset.calibration.shared_level import AnyRule
+from jointset.calibration.shared_level import AnyRule, adapts
 from jointset.contracts import Array, Filter, Reading, Readings, Score
 from jointset.errors import InputError
 from jointset.graph_edges import Edges

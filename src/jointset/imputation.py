@@ -21,8 +21,8 @@ import numpy as np
 
 from jointset.abilities import OwnSetting, message_start
 from jointset.attribution import normal_law
-from jointset.calibrating import adapts
 from jointset.calibration.quantiles import score_quantile
+from jointset.calibration.shared_level import adapts
 from jointset.contracts import Array
 from jointset.errors import InputError
 from jointset.laws import AnyLaw
