@@ -45,6 +45,8 @@ def live_seconds(when: str | int | float | None, day_first: bool = False) -> int
 
     >>> live_seconds("1970-01-02"), live_seconds("1330560300000"), live_seconds(5), live_seconds("noon")
     (86400, 1330560300, 5, None)
+    >>> live_seconds(10**30) is None  # no time of any unit
+    True
     >>> live_seconds("2.1.1970 0:05", day_first=True)
     86700
     """
@@ -114,7 +116,9 @@ def _scaled(numbers: Array, name: str) -> Array:
         f"{first} in time column {name!r} looks like a date written in digits: write it like 2012-03-01T00:05:00Z",
     )
     largest = int(np.abs(numbers).max())
-    unit = next(unit for unit, limit in ((1, 1e11), (10**3, 1e14), (10**6, 1e17), (10**9, 1e20)) if largest < limit)
+    units = ((1, 1e11), (10**3, 1e14), (10**6, 1e17), (10**9, 1e20))
+    unit = next((unit for unit, limit in units if largest < limit), 0)
+    require(unit > 0, f"{first[:40]} in time column {name!r} is no time: use ISO 8601 or whole epoch seconds")
     require(not (numbers % unit).any(), f"column {name!r} has times finer than a second: average to whole seconds")
     return numbers // unit
 

@@ -34,6 +34,13 @@ def serve_command(
     webhook: Annotated[list[str] | None, typer.Option(help="Address that changes of alarms are posted to.")] = None,
     webhook_secret: Annotated[Path | None, typer.Option(help="File with the secret that signs these posts.")] = None,
     alarm_log: Annotated[Path | None, typer.Option(help="File that gets a line of JSON for every change.")] = None,
+    mqtt: Annotated[str | None, typer.Option(help="Broker for readings and alarms, mqtt[s]://[user@]host.")] = None,
+    mqtt_password_file: Annotated[Path | None, typer.Option(help="File with the password of that user.")] = None,
+    mqtt_base: Annotated[str, typer.Option(help="First part of the topics, as in BASE/NETWORK/readings.")] = "jointset",
+    mqtt_topics: Annotated[Path | None, typer.Option(help="Topics of devices, lines topic,sensor[,key].")] = None,
+    mqtt_discovery: Annotated[
+        str, typer.Option(help="Where Home Assistant looks for entities; empty: tell it nothing.")
+    ] = "homeassistant",
 ) -> None:
     """Serve models over HTTP: readings in, sets and alarms out; what is answered with 200 is on the disk.
 
@@ -52,7 +59,7 @@ def serve_command(
     from jointset.live.network import Settings
     from jointset.live.opening import open_network
     from jointset.live.security import Guard, is_loopback, read_tokens
-    from jointset.live.ways_out import asked_for, open_ways
+    from jointset.live.ways_out import Broker, asked_for, open_bridge, open_ways
 
     require((tls_cert is None) == (tls_key is None), "--tls-cert and --tls-key go together: give both")
     guarded = token_file is not None or tls_cert is not None
@@ -71,6 +78,11 @@ def serve_command(
             sensors, rows = several(len(network.sensors), "sensor"), several(network.standing.number, "row")
             note(f"{name}: {sensors}, {rows} in the store")
         couriers = [one for network in networks.values() for one in open_ways(network, out, note)]
+        bridge = None
+        if mqtt is not None:
+            broker = Broker(mqtt, mqtt_password_file, mqtt_base, mqtt_topics, mqtt_discovery)
+            bridge, more = open_bridge(broker, networks, store, note)
+            couriers += more
         scheme = "http" if tls_cert is None else "https"
         note(f"serving on {scheme}://{host}:{port}/; Ctrl-C stops")
         try:
@@ -90,6 +102,8 @@ def serve_command(
         finally:
             for courier in couriers:
                 courier.close()
+            if bridge is not None:
+                bridge.close()
             for network in networks.values():
                 network.close()
 

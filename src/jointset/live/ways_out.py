@@ -1,15 +1,19 @@
-"""The ways out of a served network that were asked for: addresses and a file, each with a courier of its own."""
+"""The ways in and out of served networks that were asked for, beside HTTP: addresses, a file, a broker."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from jointset.errors import InputError
 from jointset.live.network import Network
 from jointset.live.sending import Courier, Send, StoreOutbox
 from jointset.live.webhooks import Lines, Webhook, checked_url, read_secret
+
+if TYPE_CHECKING:
+    from jointset.live.mqtt import Bridge
 
 
 class Asked(NamedTuple):
@@ -18,6 +22,16 @@ class Asked(NamedTuple):
     webhooks: tuple[str, ...] = ()
     secret: bytes = b""
     lines: Path | None = None
+
+
+class Broker(NamedTuple):
+    """A broker of MQTT, as it was asked for."""
+
+    url: str
+    password: Path | None = None
+    base: str = "jointset"
+    topics: Path | None = None
+    discovery: str = "homeassistant"
 
 
 def asked_for(webhooks: Sequence[str], secret: Path | None, lines: Path | None) -> Asked:
@@ -35,6 +49,34 @@ def open_ways(network: Network, asked: Asked, note: Callable[[str], None]) -> li
     for where, send in ways.items():
         mark = network.store.path.parent / f"sent-{hashlib.sha256(where.encode()).hexdigest()[:12]}.json"
         kind = "webhook" if isinstance(send, Webhook) else "alarm log"
-        found.append(Courier(f"{network.name}: {kind}", StoreOutbox(network.store, mark), send, note))
-        network.listeners.append(found[-1].wake)
+        found.append(_courier(network, kind, mark, send, note))
     return found
+
+
+def open_bridge(
+    asked: Broker, networks: Mapping[str, Network], store: Path, note: Callable[[str], None]
+) -> tuple[Bridge, list[Courier]]:
+    """The bridge to a broker, and couriers that bring the changes of alarms there."""
+    try:
+        from jointset.live.mqtt import Bridge
+    except ImportError:
+        raise InputError("a broker needs aiomqtt: pip install 'jointset[mqtt]'") from None
+    from jointset.live.mqtt_address import read_address
+    from jointset.live.mqtt_topics import Topics, read_topics
+
+    sensors = {name: network.sensors for name, network in networks.items()}
+    named = {} if asked.topics is None else read_topics(asked.topics, sensors)
+    address = read_address(asked.url, asked.password, store)
+    bridge = Bridge(address, Topics(asked.base, sensors, named), networks, note, asked.discovery)
+    couriers = [
+        _courier(network, "mqtt", network.store.path.parent / "sent-mqtt.json", bridge.send(name), note)
+        for name, network in networks.items()
+    ]
+    return bridge, couriers
+
+
+def _courier(network: Network, kind: str, mark: Path, send: Send, note: Callable[[str], None]) -> Courier:
+    """A courier that a network wakes."""
+    courier = Courier(f"{network.name}: {kind}", StoreOutbox(network.store, mark), send, note)
+    network.listeners.append(courier.wake)
+    return courier

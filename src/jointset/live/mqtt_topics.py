@@ -1,0 +1,157 @@
+"""Messages of MQTT to readings: topics of whole rows, of single sensors, and of devices that name theirs otherwise.
+
+| topic | message |
+|---|---|
+| `BASE/NETWORK/readings` | a row, as it would be posted: `{"time": ..., "values": {sensor: number}}`, or a list |
+| `BASE/NETWORK/readings/SENSOR` | a number, or `{"value": number, "time": ...}`; without a time it is that of arrival |
+| any topic of a file `topic,sensor[,key]` | likewise; `key` is the entry of a JSON message that is the reading |
+
+A device that says it has no reading (`unavailable`, `unknown`, `null`, nothing) is silent, which is no error.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jointset.errors import InputError, require, require_known
+from jointset.live.formats import CSV, JSON
+
+LARGEST = 2**20  # bytes of a message
+NOTHING = ("", "null", "none", "nan", "unavailable", "unknown")
+TIMES = ("time", "timestamp", "ts")
+WILD = ("+", "#", "\x00")
+
+
+class Post(NamedTuple):
+    """What a message comes to: a body for a network, and its format."""
+
+    network: str
+    body: bytes
+    kind: str
+
+
+class Place(NamedTuple):
+    """The sensor that a topic stands for; `key` is the entry of a JSON message that is its reading."""
+
+    network: str
+    sensor: str
+    key: str | None = None
+
+
+class Topics:
+    """Which topics hold readings: those under a base, and those of a file."""
+
+    def __init__(self, base: str, sensors: Mapping[str, tuple[str, ...]], named: Mapping[str, list[Place]]) -> None:
+        self.base, self.sensors, self.named = checked_base(base), sensors, named
+
+    def under(self, network: str, *rest: str) -> str:
+        """A topic of a network."""
+        return "/".join((self.base, network, *rest))
+
+    def subscriptions(self) -> list[str]:
+        """The topics to listen to."""
+        own = [
+            topic for name in self.sensors for topic in (self.under(name, "readings"), self.under(name, "readings/#"))
+        ]
+        return [*own, *self.named]
+
+    def posts(self, topic: str, message: bytes, now: float) -> list[Post]:
+        """What a message comes to; refused where it holds no reading."""
+        require(len(message) <= LARGEST, f"{len(message):,} bytes in one message: send {LARGEST:,} at most")
+        if topic in self.named:
+            return [post for place in self.named[topic] for post in _single(place, message, now)]
+        for name, sensors in self.sensors.items():
+            start = self.under(name, "readings")
+            if topic == start:
+                return [Post(name, message, JSON)]
+            if topic.startswith(f"{start}/"):
+                sensor = topic.removeprefix(f"{start}/")
+                require_known(sensor, sensors, f"no sensor {sensor[:60]!r}")
+                return _single(Place(name, sensor), message, now)
+        raise InputError(f"nobody asked for the topic {topic[:60]!r}")
+
+
+def _single(place: Place, message: bytes, now: float) -> list[Post]:
+    """The reading of one sensor as a line of a table; none where the device has none."""
+    try:
+        text = message.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        raise InputError("the message is not UTF-8 text: send a number, or JSON") from None
+    value: Any = text
+    when: Any = None
+    if text.startswith("{"):
+        value, when = _entries(text, place)
+    if value is None or (isinstance(value, str) and value.lower() in NOTHING):
+        return []
+    number = _number(value)
+    line = io.StringIO()
+    csv.writer(line).writerows(
+        [("time", "sensor", "value"), (int(now) if when is None else when, place.sensor, number)]
+    )
+    return [Post(place.network, line.getvalue().encode(), CSV)]
+
+
+def _entries(text: str, place: Place) -> tuple[Any, Any]:
+    """Reading and time in a JSON message."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError("the message is not JSON: send a number, or an object") from None
+    key = place.key or ("value" if "value" in found else place.sensor)
+    require(key in found, f"the message has no entry {key[:60]!r}: name the entry that is the reading")
+    when = next((found[name] for name in TIMES if name in found), None)
+    require(when is None or isinstance(when, (str, int, float)), "the time of the message is no time")
+    return found[key], when
+
+
+def _number(value: Any) -> float:
+    """A reading, finite."""
+    try:
+        number = math.nan if isinstance(value, (bool, dict, list)) else float(value)
+    except (ValueError, OverflowError):
+        number = math.nan
+    require(math.isfinite(number), f"{str(value)[:40]!r} is no number: send one")
+    return number
+
+
+def checked_base(base: str) -> str:
+    """The first part of all own topics, without a slash at its ends."""
+    base = base.strip("/")
+    fits = bool(base) and not any(mark in base for mark in WILD)
+    require(fits, f"{base!r} cannot begin a topic: leave out + and #")
+    return base
+
+
+def read_topics(path: Path, sensors: Mapping[str, tuple[str, ...]]) -> dict[str, list[Place]]:
+    """The places of a file with the lines `topic,sensor[,key]`; a header is skipped."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the topics {path} cannot be read: {error}") from None
+    return _places(path, ((i, row) for i, row in enumerate(csv.reader(lines), 1) if row), sensors)
+
+
+def _places(
+    path: Path, rows: Iterable[tuple[int, list[str]]], sensors: Mapping[str, tuple[str, ...]]
+) -> dict[str, list[Place]]:
+    found: dict[str, list[Place]] = {}
+    for i, row in rows:
+        cells = [cell.strip() for cell in row]
+        if i == 1 and cells[0].lower() == "topic":
+            continue
+        where = f"{path}, line {i}"
+        require(len(cells) in (2, 3), f"{where}: {len(cells)} cells: write topic,sensor or topic,sensor,key")
+        topic, sensor = cells[:2]
+        require(
+            bool(topic) and not any(mark in topic for mark in WILD), f"{where}: {topic!r} is no topic of one device"
+        )
+        owners = [name for name, names in sensors.items() if sensor in names]
+        require(len(owners) == 1, f"{where}: {sensor!r} is a sensor of {len(owners)} networks: it must be one of one")
+        found.setdefault(topic, []).append(Place(owners[0], sensor, cells[2] if len(cells) == 3 and cells[2] else None))
+    return found
