@@ -141,11 +141,10 @@ def measured(name: str, model: Path, rows: int, folder: Path) -> None:
         began = time.perf_counter()
         took = sent(service.port, singles)
         rate = len(took) / (time.perf_counter() - began)
-        cuts = tuple(1e3 * np.quantile(took, (0.5, 0.99, 1.0)))
+        median, p99, worst = 1e3 * np.quantile(took, (0.5, 0.99, 1.0))
+        times = f"median {median:.1f}, p99 {p99:.1f}, worst {worst:.1f} ms"
         tell(
-            name,
-            "singly, one sender",
-            "{:,.0f} readings/s, median {:.1f} ms, p99 {:.1f} ms, worst {:.1f} ms".format(rate, *cuts),
+            name, "singly, one sender", f"{rate:,.0f} readings/s, {times}, {service.cpu(len(took)):.2f} ms of CPU each"
         )
         rate = together(service.port, predictor, 8, len(singles) // 8)
         tell(name, "singly, eight senders", f"{rate:,.0f} readings/s")
@@ -189,7 +188,7 @@ def killed(model: Path, kills: int, folder: Path, seed: int) -> None:
     tell("kill -9", f"{found.kills} times, {found.acknowledged:,} rows acknowledged", str(found._asdict()))
 
 
-def fuzzed(model: Path, count: int, folder: Path) -> None:
+def fuzzed(model: Path, count: int, folder: Path, seed: int) -> None:
     from conftest import client_of
     from nasty import chances, request, sent as asked
 
@@ -198,7 +197,7 @@ def fuzzed(model: Path, count: int, folder: Path) -> None:
     network = open_network("city", model, folder / "fuzz")
     crashed = changed = 0
     with client_of({"city": network}) as client:
-        document, chance = client.get("/openapi.json").json(), chances(1)
+        document, chance = client.get("/openapi.json").json(), chances(seed)
         for _ in range(count):
             before = network.standing, network.held
             answer = asked(client, request(chance, document, "city", network.sensors))
@@ -238,7 +237,7 @@ def main() -> None:
         if asked.kills:
             killed(small, asked.kills, folder, asked.seed)
         if asked.requests:
-            fuzzed(small, asked.requests, folder)
+            fuzzed(small, asked.requests, folder, asked.seed)
 
 
 if __name__ == "__main__":
