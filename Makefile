@@ -2,8 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+LOWEST := .venv-lowest/bin
+DIST := .venv-dist/bin
 
-.PHONY: demo test test-sktime docs lint format bench mutants results clean
+.PHONY: demo test test-sktime test-lowest dist docs lint format bench mutants results clean
 
 demo: $(READY)
 	$(BIN)/jointset demo
@@ -20,6 +22,23 @@ test-sktime:
 	$(PYTHON) -m venv .venv-sktime
 	.venv-sktime/bin/pip install --quiet --disable-pip-version-check -e '.[sktime]' pytest
 	OMP_NUM_THREADS=1 .venv-sktime/bin/pytest -W ignore tests/adapters/test_sktime.py
+
+# the oldest versions that pyproject.toml allows; tools that check or serve pages are left out
+test-lowest:
+	$(PYTHON) -m venv .venv-lowest
+	$(LOWEST)/pip install --quiet --disable-pip-version-check -c constraints-lowest.txt \
+		-e '.[learn,dask,hdf5,xarray,sklearn]' pytest pytest-xdist hypothesis statsmodels POT
+	OMP_NUM_THREADS=1 $(LOWEST)/pytest -n 2 --ignore=src/jointset/live -W ignore
+
+# wheel and sdist, and the wheel as a stranger meets it: an empty environment, no torch, type checks from outside
+dist:
+	rm -rf dist .venv-dist
+	$(PYTHON) -m venv .venv-dist
+	$(DIST)/pip install --quiet --disable-pip-version-check build twine
+	$(DIST)/python -m build --outdir dist .
+	$(DIST)/twine check --strict dist/*
+	$(DIST)/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl mypy pandas-stubs
+	$(DIST)/python benchmarks/stranger.py $(DIST)
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -45,4 +64,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf .venv .venv-sktime demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv .venv-sktime .venv-lowest .venv-dist dist demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -14,6 +14,7 @@ PURPOSES = {  # what an extra is for; those of development are nobody's loss
     "learn": "learned methods, `default` among them",
     "hdf5": "the published HDF5 files of METR-LA and PEMS-BAY",
     "serve": "jointset serve, readings over HTTP",
+    "mqtt": "readings and alarms over MQTT",
     "xarray": "arrays of xarray as readings and as answers",
     "sklearn": "JointRegressor, joint sets around regressors of scikit-learn",
     "sktime": "JointForecaster, joint sets as a forecaster of sktime",

@@ -1,0 +1,66 @@
+"""What a user writes, as type checkers see it: `make lint` checks it beside the sources, `make dist` with the wheel."""
+
+from pathlib import Path
+from typing import assert_type
+
+import numpy as np
+import pandas as pd
+
+import jointset
+from jointset import ACI, GraphLGSSM, JointPredictor, Outcome, Panel, Run
+from jointset.adapters import LiveModel, LongForecast
+from jointset.contracts import Array, Region
+from jointset.horizons.sets_ahead import AheadSets
+
+
+def by_name(frame: pd.DataFrame) -> pd.DataFrame:
+    """Frames in, frames out."""
+    predictor = jointset.predictor("ewma:box+aci", alpha=0.05)
+    assert_type(predictor, JointPredictor)
+    assert_type(predictor.fit(frame[:300]).calibrate(frame[300:500]), JointPredictor)
+    region = predictor.predict()
+    assert_type(region, Region)
+    assert_type(region.bounds, tuple[Array, Array])
+    assert_type(predictor.update({"a": 1.0}), Outcome)
+    return region.to_pandas()
+
+
+def by_parts(panel: Panel, folder: Path) -> float:
+    """A filter and a rule of one's own choice, saved and loaded."""
+    predictor = JointPredictor(GraphLGSSM(tune=True), calibration=ACI(alpha=0.1))
+    predictor.fit(panel[:300]).calibrate(panel[300:500], horizon=2)
+    assert_type(predictor.predict(horizon=2), AheadSets)
+    run = predictor.run(panel[500:])
+    assert_type(run, Run)
+    predictor.save(folder / "model")
+    again = jointset.load(folder / "model")
+    assert_type(again, JointPredictor)
+    assert_type(run.to_pandas(bounds=True), pd.DataFrame)
+    return run.joint
+
+
+def under_other_verbs(rows: list[dict[str, float]], long: pd.DataFrame) -> dict[str, float]:
+    """Adapters."""
+    model = LiveModel("kalman", fit_after=300, calibrate_on=100)
+    for row in rows:
+        model.learn_one(row)
+    assert_type(LongForecast("kalman").fit(long).predict(), pd.DataFrame)
+    return model.predict_one()
+
+
+def network() -> Panel:
+    """Readings of eight sensors."""
+    panel = jointset.generate_grssf("A", n=8, length=600).panel
+    assert_type(panel, Panel)
+    return panel.rename(dict(zip(panel.sensors, "abcdefgh", strict=True)))
+
+
+def all_of_it(folder: Path) -> None:
+    """What is typed also runs."""
+    panel = network()
+    frame = panel.to_pandas()
+    assert list(by_name(frame).index) == list("abcdefgh")
+    assert 0.5 < by_parts(panel, folder) <= 1.0
+    long = frame.rename_axis("ds").reset_index().melt("ds", var_name="unique_id", value_name="y")
+    rows = [dict(zip(panel.sensors, row.tolist(), strict=True)) for row in np.asarray(panel.values)]
+    assert set(under_other_verbs(rows, long)) == set("abcdefgh")
