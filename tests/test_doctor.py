@@ -120,7 +120,8 @@ def test_data_in_numbers(readings):
 
 
 def test_bench_in_numbers():
-    row = {"cell": "c", "protocol": "fit", "method": "kalman", "backbone": "own", "status": "ok", "note": "", "horizon": 1}
+    row = {"cell": "c", "protocol": "fit", "method": "kalman", "backbone": "own"}
+    row |= {"status": "ok", "note": "", "horizon": 1}
     numbers = [dict.fromkeys(bench.SHOWN, size) for size in (1.0, 3.0)]
     results = pd.DataFrame([row | one for one in (*numbers, dict.fromkeys(bench.SHOWN, 9.0) | {"status": "error"})])
     bench_of_run = bench.of_run
