@@ -1,60 +1,43 @@
-"""The two screenshots of the README: the live page on METR-LA with an incident put into it, and the page of the demo.
+"""The two screenshots of the README: the live page of a simulated city during an incident, and the page of the demo.
 
-    python benchmarks/pictures.py [live] [report]     # needs Chromium; `live` also metr-la.npz in $JOINTSET_DATA
-
-In the live picture half of the speed is taken from eight detectors of one stretch of road for the last nine rows; the
-readings are real otherwise. Missing readings, written as 0 in the file, are gaps.
+python benchmarks/pictures.py [live] [report]     # needs Chromium
 """
 
-import os
 import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
-import numpy as np
 import uvicorn
 from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from browser import browser
+from jointset.datasets.city import DAY, Fault, Incident, simulate_city, with_trouble
 from jointset.live.app import make_app
 from jointset.live.opening import open_network
 from jointset.live.replaying import Target, replay, rows_of
 from jointset.methods import predictor_for
-from jointset.panel import Panel
 from jointset.report.model_page import write_course_page
 from jointset.report.story import tell_story
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
-TRAIN, CALIBRATION, SHOWN = 2016, 1152, 330  # rows: a week, four days, and what is shown
-SLOW, DEPTH = 9, 0.5  # rows of the incident, share of the speed that is left
+TRAIN, CALIBRATION = 7 * DAY, 3 * DAY  # rows
+SHOWN = DAY + 165  # rows after them
 WIDE, TALL = 1600, 900
 
 
-def metr_la():
-    """Eleven days of METR-LA, and the rows that are shown, with an incident at their end."""
-    whole = Panel.read(Path(os.environ["JOINTSET_DATA"]) / "metr-la.npz", symmetrize=True)
-    values = np.where(whole.values == 0, np.nan, whole.values)
-    panel = whole.with_values(values)[288 * 30 : 288 * 30 + TRAIN + CALIBRATION + SHOWN]
-    read = np.isfinite(panel.values[:TRAIN]).mean(axis=0) > 0.5
-    panel = panel.select(np.flatnonzero(read))
-    shown = panel.values[TRAIN + CALIBRATION :].copy()
-    centre = panel.sensors.index("717576")
-    near = np.argsort(np.linalg.norm(panel.coordinates - panel.coordinates[centre], axis=1))[:8]
-    shown[-SLOW:, near] *= DEPTH
-    return panel[:TRAIN], panel[TRAIN : TRAIN + CALIBRATION], panel[TRAIN + CALIBRATION :].with_values(shown)
-
-
 def live(folder):
-    """The live page at the moment of the incident, on a dark wall."""
-    train, calibration, shown = metr_la()
-    predictor_for("quick").fit(train).calibrate(calibration).save(folder / "model")
-    network = open_network("los-angeles", folder / "model", folder / "store")
+    """The live page five rows into an incident, on a dark wall."""
+    city = simulate_city(TRAIN + CALIBRATION + SHOWN)
+    trouble = [Incident(SHOWN - 5, 30, "ring-8")], [Fault(SHOWN - 130, 200, "west-5", "silent")]
+    shown = with_trouble(city[TRAIN + CALIBRATION :], *trouble)
+    predictor_for("quick").fit(city[:TRAIN]).calibrate(city[TRAIN : TRAIN + CALIBRATION]).save(folder / "model")
+    network = open_network("city", folder / "model", folder / "store")
     server = uvicorn.Server(uvicorn.Config(make_app({network.name: network}), port=0, log_level="error"))
-    threading.Thread(target=server.run).start()
+    threading.Thread(target=server.run, daemon=True).start()
     while not server.started:
         time.sleep(0.05)
     address = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
@@ -62,12 +45,12 @@ def live(folder):
     with browser(folder) as window:
         dark(window, "dark")
         window.open(f"{address}/", WIDE, TALL)
-        window.settled("/inside, last/.test(document.querySelector('.trust').textContent)", 60)
+        window.settled("/inside, last/.test(document.querySelector('.trust')?.textContent)", 60)
         window.run(
             "[...document.querySelectorAll('.ranges button')].find((one) => one.textContent === '1 day').click()"
         )
         time.sleep(2.0)
-        shoot(window, "live.png", 760)
+        shoot(window, "live.png", 782)
     server.should_exit = True
     network.close()
 

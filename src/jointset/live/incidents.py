@@ -75,8 +75,12 @@ def _gathered(new: list[Alarm], causes: list[Alarm]) -> list[Alarm]:
         raised += [one for one in ill if one.severity == CRITICAL]
         single = [one for one in ill if one.severity != CRITICAL]
         raised += [_together(single)] if single and not (outage and kind == "silent") else []
+    for one in sorted((one for one in new if one.kind == "sustained"), key=lambda one: not one.local):
+        raised += [] if any(belongs(one, other) for other in raised if other.kind == "sustained") else [one]
     return raised + [
-        one for one in new if one.kind not in ILL and not (one.kind == "sensor" and one.who[0] in change_of)
+        one
+        for one in new
+        if one.kind not in (*ILL, "sustained") and not (one.kind == "sensor" and one.who[0] in change_of)
     ]
 
 

@@ -83,6 +83,9 @@ class Live {
   }
 
   leading() {
+    // the sensor to look at first: one that an open alarm names, else the heaviest in the last row
+    const open = this.station.alarms.filter((alarm) => alarm.until === null && alarm.sensors.length);
+    if (open.length) return this.station.index.get(open.at(-1).sensors[0]) || 0;
     const shares = this.station.count ? this.station.shares(this.station.last) : null;
     return shares === null ? 0 : Math.max(0, shares.indexOf(Math.max(...shares)));
   }
