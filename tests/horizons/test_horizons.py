@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from jointset import GraphLGSSM, InputError, JointPredictor, Panel, StaticFilter, generate_grssf
+from jointset.horizons.direct import _modes
 from jointset.methods import load_predictor, predictor_for
 
 H = 5
@@ -155,3 +156,11 @@ def test_bands_of_single_sensors_hold_one_reading_as_often_as_sets_hold_all():
         inside.append((lower <= rows) & (rows <= upper))
         predictor.update(TEST.values[t])
     assert abs(np.mean(inside) - 0.9) < 0.02
+
+
+def test_few_windows_leave_no_direction_without_variance():
+    """Of 60 sensors 40 windows know at most 40 directions: the others must not count as certain."""
+    covariances = _modes(np.random.default_rng(0).normal(size=(40, 3, 60)), 40 / 3)[1]
+    variances = np.einsum("ihh->ih", covariances)
+    assert variances.min() > 0.5 and np.allclose(variances.mean(axis=0), 1.0)
+    assert np.linalg.eigvalsh(covariances).min() > 1e-3

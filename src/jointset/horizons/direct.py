@@ -204,16 +204,19 @@ def _root_mean_squares(errors: Array) -> Array:
 def _modes(z: Array, independent: float) -> tuple[Array, Array]:
     """Principal directions (N, N) of the first step, and the covariance over the steps (N, H, H) of each.
 
-    Correlations over the steps are drawn to those of all directions together, the more the fewer windows there are
-    that do not overlap; the variance of a reading in units of its level is 1 on average at every step.
+    Variances are drawn to their mean by N of N + W windows, as those of few windows differ by chance. Correlations over
+    the steps are drawn to those of all directions together, the more the fewer windows there are that do not overlap.
+    The variance of a reading in units of its level is 1 on average at every step.
     """
-    steps = z.shape[1]
+    count, steps, n = z.shape
     basis = np.linalg.eigh(z[:, 0].T @ z[:, 0])[1]
     on_modes = z @ basis
     K = np.einsum("thi,tki->ihk", on_modes, on_modes, optimize=True) / len(z)
     sd = np.sqrt(np.maximum(np.einsum("ihh->ih", K), 1e-10))
     R = K / (sd[:, :, None] * sd[:, None, :])
+    np.einsum("ihh->ih", R)[:] = 1.0  # also of a direction that no window has
     drawn = steps / (steps + independent)
     R = (1.0 - LEAST) * ((1.0 - drawn) * R + drawn * R.mean(axis=0)) + LEAST * np.eye(steps)
-    sd = sd / np.sqrt((sd**2).mean(axis=0))
+    shares = sd**2 / (sd**2).mean(axis=0)
+    sd = np.sqrt((count * shares + n) / (count + n))
     return basis, R * (sd[:, :, None] * sd[:, None, :])
