@@ -80,14 +80,14 @@ def neighbours(values: np.ndarray, adjacency: np.ndarray) -> np.ndarray:
     return np.where(weight > 0, (known @ W) / np.where(weight > 0, weight, 1.0), total)
 
 
-def measure(name: str, method: str) -> None:
-    """Two lines, one for each way of hiding."""
+def measure(name: str, method: str, kinds: list[str]) -> None:
+    """One line for each way of hiding."""
     train, calibration, test = blocks(name)
     predictor = predictor_for(method).fit(train).calibrate(calibration).learn_to_fill(calibration)
     mean, sd = np.nanmean(train.values, axis=0), np.nanstd(train.values, axis=0)
     lines = []
-    for kind, length in (("cells", 1), ("spells", SPELL)):
-        where = hidden(test.values, length)
+    for kind in kinds:
+        where = hidden(test.values, SPELL if kind == "spells" else 1)
         shown = np.where(where, np.nan, test.values)
         found = impute_rows(predictor, test.with_values(shown))
 
@@ -109,7 +109,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", default="metr-la-20,aqi-12,river")
     parser.add_argument("--methods", default="quick,ewma+aci,kalman-tuned+aci")
+    parser.add_argument("--kinds", default="cells,spells")
     asked = parser.parse_args()
     for name in asked.cells.split(","):
         for method in asked.methods.split(","):
-            measure(name, method)
+            measure(name, method, asked.kinds.split(","))
