@@ -4,10 +4,10 @@
 
 `choose` fits on the first 40 % of the rows, calibrates on the next 10 % and watches the next 30 days: what the alarms
 are made of was chosen there. `test` fits on the first 60 %, calibrates up to the last 30 days, and watches these. Zeros
-are missing readings. A trial takes a moment and a neighbourhood (a sensor and all it has an edge with, three or more,
-half of them read in the last five rows), lowers its speeds by a fifth from that row on, and counts as found where a
-sustained change is raised within six rows, as right where half or more of the sensors of the first one named are among
-those lowered. JOINTSET_DATA names the folder of the data.
+are missing readings. A trial takes a moment and a neighbourhood (a sensor at random and all it has an edge with, three
+or more, half of them read in the last five rows), lowers its speeds by a fifth from that row on, and counts as found
+where a sustained change is raised within six rows, as right where half or more of the sensors of the first one named
+are among those lowered. JOINTSET_DATA names the folder of the data.
 """
 
 import argparse
@@ -19,7 +19,6 @@ from datetime import UTC, datetime
 import numpy as np
 
 from jointset.datasets.cells import cell
-from jointset.graph_edges import closed_neighbourhoods
 from jointset.live.evidence import rank_among
 from jointset.live.happenings import Happening, happening
 from jointset.live.standing import ailing, engine_for
@@ -98,11 +97,13 @@ class Watchman:
 def drawn(panel, predictor, trials: int) -> list[tuple[int, np.ndarray]]:
     """Moments and who is lowered, in the order of time."""
     rng, seen = np.random.default_rng(0), ~np.isnan(panel.values)
-    around = [places for _, places in closed_neighbourhoods(predictor.graph, panel.n_sensors) if len(places) >= 3]
+    near = np.eye(panel.n_sensors, dtype=bool)
+    near[predictor.graph.ends[:, 0], predictor.graph.ends[:, 1]] = True
+    near |= near.T
     found = []
     while len(found) < trials:
-        at, places = int(rng.integers(ROWS, len(panel) - WITHIN)), around[rng.integers(len(around))]
-        if (seen[at - 4 : at + 1][:, places].mean(axis=1) >= 0.5).all():
+        at, places = int(rng.integers(ROWS, len(panel) - WITHIN)), np.flatnonzero(near[rng.integers(len(near))])
+        if len(places) >= 3 and (seen[at - 4 : at + 1][:, places].mean(axis=1) >= 0.5).all():
             found.append((at, np.isin(np.arange(panel.n_sensors), places)))
     return sorted(found, key=lambda one: one[0])
 
@@ -122,15 +123,16 @@ def main() -> None:
     fitted = time.perf_counter() - begin
     man, pos, results = Watchman(predictor), 0, []
     for at, lowered in drawn(live, predictor, asked.trials):
-        man.follow(live[pos:at])
+        if at > pos:
+            man.follow(live[pos:at])
         pos = at
-        results.append(man.trial(live[at : at + WITHIN], lowered))
+        results.append((*man.trial(live[at : at + WITHIN], lowered), int(lowered.sum())))
     man.follow(live[pos:])
     raised = [one for one in man.changes if one.event == "raised"]
     for one in raised:
         if one.kind == "sustained":
             print(f"  {datetime.fromtimestamp(one.time, UTC):%Y-%m-%d %H:%M} {one.words}")
-    rows = np.array([found for found, _ in results])
+    rows, sizes = np.array([found for found, *_ in results]), np.array([size for *_, size in results])
     found = {
         "cell": name,
         "method": asked.method,
@@ -139,7 +141,12 @@ def main() -> None:
         "alarms": dict(Counter(one.kind for one in raised)),
         "trials": len(results),
         "found": float((rows > 0).mean()) if len(rows) else None,
-        "right": float(np.mean([right for _, right in results])) if len(rows) else None,
+        "right": float(np.mean([right for _, right, _ in results])) if len(rows) else None,
+        "found by size": {
+            f"{low}-{high}": f"{int((rows[part] > 0).sum())} of {int(part.sum())}"
+            for low, high in ((3, 5), (6, 10), (11, 99))
+            if (part := (sizes >= low) & (sizes <= high)).any()
+        },
         "median rows until found": float(np.median(rows[rows > 0])) if (rows > 0).any() else None,
         "limits": [man.state.limit, *(man.engine.jumps.limits.tolist() if man.engine.jumps else [])],
         "fit seconds": round(fitted, 1),

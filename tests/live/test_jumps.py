@@ -136,6 +136,14 @@ def test_a_restart_in_the_middle_of_a_jump_changes_no_bit(engine, standing, erro
     assert told == told_again and len(told) == 2 and state_to_json(state) == state_to_json(again)
 
 
+def test_the_first_rows_after_an_outage_are_no_jump(engine, standing, errors):
+    empty = row(np.full(N, np.nan))._replace(score=math.nan, inside=None)
+    state = standing
+    for t in range(10):
+        state, _ = engine.step(state, empty._replace(time=300.0 * t))
+    assert feed(engine, state, changed(errors, [-6.0, -4.0], [3, 4, 5, 6, 7]), at=10)[1] == []
+
+
 def test_a_cleared_jump_needs_a_new_one(engine, standing, errors):
     state, (told,) = feed(engine, standing, changed(errors, [-6.0, -4.0], [3, 4, 5, 6, 7]))
     state = engine.act(state, told.id, "clear", 1800.0)[0]

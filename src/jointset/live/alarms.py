@@ -164,7 +164,8 @@ class Alarms:
         """Evidence, blame and counters after a row; without a reading only the row itself counts."""
         red = state.red + 1 if now.trust == RED else 0
         if math.isnan(now.score):
-            return state._replace(empty=state.empty + 1, red=red)
+            local = self._moved(state.local, np.full(self.n, np.nan))
+            return state._replace(empty=state.empty + 1, red=red, local=local)
         bet = log_bet(rank_among(state.reference, now.score) if math.isnan(now.rank) else now.rank)
         shares = _normed(now.shares)
         missed = (shares > MOST) & (now.inside is False)
