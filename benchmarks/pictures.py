@@ -49,7 +49,7 @@ def live(folder):
         window.run(
             "[...document.querySelectorAll('.ranges button')].find((one) => one.textContent === '1 day').click()"
         )
-        time.sleep(2.0)
+        time.sleep(4.0)
         shoot(window, "live.png", 782)
     server.should_exit = True
     network.close()
@@ -63,7 +63,7 @@ def report(folder):
         window.open(folder / "page.html", WIDE, TALL)
         window.settled("document.querySelectorAll('.incident').length", 60)
         window.run("[...document.querySelectorAll('.incident')].at(-1).click()")
-        time.sleep(2.0)
+        time.sleep(4.0)
         shoot(window, "report.png", 1290)
 
 
@@ -74,6 +74,8 @@ def dark(window, scheme):
 
 def shoot(window, name, tall):
     """A picture of the top of the page in few colours."""
+    window.screenshot(PICTURES / name)  # the first one of a busy machine may lack letters
+    time.sleep(2.0)
     window.screenshot(PICTURES / name)
     image = Image.open(PICTURES / name).convert("RGB")
     image = image.crop((0, 0, image.width, min(tall, image.height)))
