@@ -6,6 +6,8 @@ from typer.testing import CliRunner
 from jointset.cli import app
 from jointset.report import story
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def told():
