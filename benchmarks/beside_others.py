@@ -7,8 +7,8 @@ The mean of every row is the last reading, so that sets differ in shape and size
 before the calibration block (protocol `text`), sizes on that block or its last N rows, the same for all, and everything
 is counted on the test block. Libraries that give one interval a sensor are asked for 1 - alpha each, as they come, and
 for 1 - alpha / N (Bonferroni). Seconds are those of calibration and of the sets of the whole test block. sktime refits
-its forecaster at every calibration row: `--sktime` wants few `--rows`. It is asked once a sensor, as its half-width does
-not change afterwards.
+its forecaster at every calibration row: `--sktime` wants few `--rows`. It is asked once a sensor, as its half-width
+does not change afterwards.
 """
 
 import argparse

@@ -11,8 +11,8 @@ OUTSIDE = re.compile(r"(?<!!)\[`?([^\]`]+)`?\]\(\.\./(?:src|benchmarks|tests)[^)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """A link to a file of the source names the file: the site does not hold the source."""
-    return OUTSIDE.sub(r"`\1`", markdown)
+    """A link to a file of the source names the file, as the site does not hold the source; folded tables are tables."""
+    return OUTSIDE.sub(r"`\1`", markdown).replace("<details>", '<details markdown="1">')
 
 
 def on_files(files: Any, config: Any) -> Any:
