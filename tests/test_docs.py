@@ -7,6 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 
@@ -73,6 +74,23 @@ def test_an_example_runs(page: Path, block: str, tmp_path: Path, monkeypatch: py
         Path("edges.csv").write_text("\n".join(["source,target,weight", *lines]))
     exec(compile(block, page.name, "exec"), {"__name__": "example"})
     assert capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def names_of_examples() -> dict:
+    """What the short examples of the guides take as given."""
+    panel = jointset.generate_grssf("A", n=8, length=900).panel
+    train, calibration, test = panel[:500], panel[500:700], panel[700:]
+    row = test.values[0].copy()
+    predictor = jointset.predictor("ewma").fit(train).calibrate(calibration)
+    given = {"predictor": predictor, "train": train, "calibration": calibration, "test": test, "panel": train}
+    return given | {"row": row, "rows": test.values[:12], "y": np.where(np.arange(8) == 2, np.nan, row)}
+
+
+@pytest.mark.parametrize("name", ["attribution", "imputation", "horizons"])
+def test_a_short_example_runs(name: str, names_of_examples: dict):
+    (block,) = blocks(DOCS / f"{name}.md", "python")
+    exec(compile(block, name, "exec"), {**names_of_examples, "predictor": names_of_examples["predictor"].copy()})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
