@@ -137,7 +137,7 @@ class Strata:
                 _move(logs, shares, seen, place, shown[-1] <= radii[-1], alpha)
         gaps = gaps._replace(logs=tuple(logs), shares=tuple(shares), seen=tuple(seen))
         self.state, self.score = state, self.score.with_gaps(gaps)
-        self.traces.append(np.array(trace).reshape(len(trace), -1))
+        self.traces.append(np.array(trace).reshape(len(trace), len(logs)))
         found = Course(np.array(radii), np.array(shown), np.array(radii))
         return found, found.score
 

@@ -105,10 +105,10 @@ def batches(rows: list[Row], waits: list[float]) -> Iterator[tuple[float, list[R
     """
     held: list[Row] = []
     total = 0.0
-    for row, wait in zip(rows, waits, strict=True):
+    for i, (row, wait) in enumerate(zip(rows, waits, strict=True)):
         held.append(row)
         total += wait
-        if total >= LEAST or len(held) == BATCH or row is rows[0]:
+        if total >= LEAST or len(held) == BATCH or i == 0:
             yield total, held
             held, total = [], 0.0
     if held:
