@@ -41,8 +41,9 @@ def test_the_table_holds_every_storable_class_and_no_other() -> None:
             continue
         try:
             importlib.import_module(module.name)
-        except InputError as error:  # an adapter of a library that is not there
-            assert "is not installed" in str(error) and module.name.startswith("jointset.adapters.")
+        except InputError:
+            if not module.name.startswith("jointset.adapters."):  # those may be of a library that is not there
+                raise
     marked = {name: cls for cls, name in _NAMES.items() if cls.__module__.startswith("jointset.")}
     assert {name: (cls.__module__, cls.__name__) for name, cls in marked.items()} == PARTS
     assert all(stored_class(name) is cls for name, cls in marked.items())
