@@ -80,7 +80,7 @@ def test_a_damaged_file_is_one_line(kept, model):
 
 def test_a_changed_row_is_found(kept):
     with sqlite3.connect(kept / "city" / "readings.db") as connection:
-        connection.execute("UPDATE log SET answer = replace(answer, '\"inside\": true', '\"inside\": false')")
+        connection.execute("UPDATE log SET answer = replace(answer, '\"inside\":true', '\"inside\":false')")
     result = told("store", "check", kept)
     assert result.exit_code == 1 and "changed" in result.output
 
