@@ -5,12 +5,15 @@ READY := .venv/.ready
 LOWEST := .venv-lowest/bin
 DIST := .venv-dist/bin
 
-.PHONY: demo test test-sktime test-lowest dist docs lint format bench mutants results clean
+.PHONY: demo test coverage test-sktime test-lowest dist docs lint format bench mutants results clean
 
 demo: $(READY)
 	$(BIN)/jointset demo
 
 test: $(READY) lint docs
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+coverage: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered
 
 # the pages as a site in site/, without a network; a warning, a dead link and a page outside the menu are errors

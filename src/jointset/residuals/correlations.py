@@ -188,6 +188,8 @@ def _row_weights(z: Array, whitener: Array) -> Array:
     missing = np.isnan(z)
     if not missing.any():
         return (FREEDOM + z.shape[1]) / (FREEDOM + ((z @ whitener.T) ** 2).sum(axis=1))
+    if missing.all():  # as for every law of a live step, which has no reading yet
+        return np.full(len(z), np.nan)
     distance = ((fill_expected(z, whitener.T @ whitener) @ whitener.T) ** 2).sum(axis=1)
     read = (~missing).sum(axis=1)
     return np.where(read > 0, (FREEDOM + read) / (FREEDOM + distance), np.nan)
