@@ -36,7 +36,7 @@ def page_of(notebook: dict[str, Any], name: str) -> str:
             if output["output_type"] == "stream":
                 parts.append("```text\n" + "".join(output["text"]).rstrip() + "\n```")
             else:
-                drawn = output["data"]["image/png"].strip()
-                parts.append(f'<img alt="what the cell draws" src="data:image/png;base64,{drawn}">')
+                name = re.search(r'src="([^"]+)"', "".join(output["data"]["text/html"]))[1]
+                parts.append(f"![what the cell draws]({name})")
     parts.append(f"*The notebook is `docs/tutorials/{name}`.*")
     return "\n\n".join(parts) + "\n"

@@ -30,7 +30,8 @@ def test_a_tutorial_runs_and_ends_in_a_picture(script: Path, tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     written = cells(script.with_suffix(".ipynb"))
     assert written == make.cells_of(script.read_text(encoding="utf-8")), "python docs/tutorials/make.py"
-    shown = make.run_cells(written)
+    shown, pictures = make.run_cells(written)
+    assert len(pictures) == len([*FOLDER.glob(f"{script.stem}-*.png")])
     assert [one["output_type"] for one in shown[-1]] == ["display_data"]
     printed = [one for outputs in shown for one in outputs if one["output_type"] == "stream"]
     assert len(printed) >= 2
@@ -40,5 +41,5 @@ def test_cells_are_cut_where_the_script_says():
     script = "# %% [markdown]\n# # Title\n#\n# Words.\n\n# %%\nx = 1\n\n\n# %%\nprint(x)  # %% not here\n"
     found = make.cells_of(script)
     assert found == [("markdown", "# Title\n\nWords."), ("code", "x = 1"), ("code", "print(x)  # %% not here")]
-    (_, _, (said,)) = make.run_cells(found)
+    (_, _, (said,)), _ = make.run_cells(found)
     assert said["text"] == ["1\n"]

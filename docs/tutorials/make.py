@@ -5,7 +5,6 @@ Usage: `python docs/tutorials/make.py [NAME ...]`. A cell begins with `# %%`, on
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import re
@@ -26,8 +25,8 @@ def cells_of(script: str) -> list[tuple[str, str]]:
     return found
 
 
-def run_cells(cells: list[tuple[str, str]]) -> list[list[dict[str, Any]]]:
-    """What every cell prints and draws, run one after the other in one name space."""
+def run_cells(cells: list[tuple[str, str]], name: str = "") -> tuple[list[list[dict[str, Any]]], list[bytes]]:
+    """What every cell prints and draws, run one after the other in one name space; pictures are files beside it."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -35,6 +34,7 @@ def run_cells(cells: list[tuple[str, str]]) -> list[list[dict[str, Any]]]:
 
     scope: dict[str, Any] = {"__name__": "tutorial"}
     outputs: list[list[dict[str, Any]]] = []
+    pictures: list[bytes] = []
     for kind, source in cells:
         shown: list[dict[str, Any]] = []
         if kind == "code":
@@ -44,18 +44,19 @@ def run_cells(cells: list[tuple[str, str]]) -> list[list[dict[str, Any]]]:
             if printed.getvalue():
                 shown.append({"output_type": "stream", "name": "stdout", "text": lines(printed.getvalue())})
             for number in plt.get_fignums():
-                data = {"image/png": drawn(plt.figure(number))}
+                pictures.append(png_of(plt.figure(number)))
+                data = {"text/html": [f'<img alt="what the cell draws" src="{name}-{len(pictures)}.png">']}
                 shown.append({"output_type": "display_data", "metadata": {}, "data": data})
             plt.close("all")
         outputs.append(shown)
-    return outputs
+    return outputs, pictures
 
 
-def drawn(figure: Any) -> str:
-    """A figure as PNG, in letters."""
+def png_of(figure: Any) -> bytes:
+    """A figure as PNG."""
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=80, metadata={"Software": None})
-    return base64.b64encode(picture.getvalue()).decode()
+    return picture.getvalue()
 
 
 def lines(text: str) -> list[str]:
@@ -77,6 +78,9 @@ if __name__ == "__main__":
     for path in sorted(HERE.glob("*.py")):
         if path.name != "make.py" and (len(sys.argv) == 1 or path.stem in sys.argv[1:]):
             cells = cells_of(path.read_text(encoding="utf-8"))
-            text = json.dumps(notebook_of(cells, run_cells(cells)), indent=1, ensure_ascii=False)
+            outputs, pictures = run_cells(cells, path.stem)
+            text = json.dumps(notebook_of(cells, outputs), indent=1, ensure_ascii=False)
             path.with_suffix(".ipynb").write_text(text + "\n", encoding="utf-8")
+            for number, picture in enumerate(pictures, 1):
+                path.with_name(f"{path.stem}-{number}.png").write_bytes(picture)
             print(path.stem)
