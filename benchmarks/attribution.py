@@ -19,7 +19,7 @@ from jointset import Panel
 from jointset.datasets.cells import cell
 from jointset.graph_edges import closed_neighbourhoods
 from jointset.methods import predictor_for
-from jointset.predictor import JointPredictor
+from jointset.joint_predictor import JointPredictor
 
 SIZE, LASTING = 3.0, 3  # sd of a fault, rows of one that lasts
 MOST = {"train": 8000, "calibration": 2000, "test": 2000}  # rows of a block

@@ -45,7 +45,7 @@ NEAREST = {  # modules of the core -> their nearest tests, the quickest first; t
     "filters/static": ("tests/residuals", "tests/contracts/test_filters.py"),
     "filters/kalman": KALMAN,
     "filters/riccati": KALMAN,
-    "predictor": ("tests/test_predictor.py", "tests/test_oracle.py", "tests/contracts/test_sets.py"),
+    "joint_predictor": ("tests/test_predictor.py", "tests/test_oracle.py", "tests/contracts/test_sets.py"),
     "trust": ("tests/test_trust.py",),
     "streaming": ("tests/test_stream.py",),
 }

@@ -10,7 +10,7 @@ from table import show  # first: sets the number of threads
 import numpy as np
 from jointset.methods import predictor_for
 from jointset.panel import Panel
-from jointset.predictor import JointPredictor
+from jointset.joint_predictor import JointPredictor
 from jointset.streaming import Stream
 from jointset.live_cells import Options
 from jointset.live_rows import readings

@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 from jointset.cli import app
 from jointset.datasets import generate_grssf
 from jointset.errors import InputError
+from jointset.joint_predictor import JointPredictor
 from jointset.panel import Panel
-from jointset.predictor import JointPredictor
 from jointset.writing import write_edges, write_panel
 
 NETWORK = generate_grssf("A", n=8, seed=3, length=900).panel

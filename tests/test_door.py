@@ -46,12 +46,6 @@ def test_settings_of_training_reach_what_is_trained_and_nothing_else():
         JointPredictor("kalman")
 
 
-def test_the_module_of_that_name_is_still_there():
-    from jointset.predictor import JointPredictor as same
-
-    assert same is JointPredictor
-
-
 # ---------------------------------------------------------------------- labels in and out
 
 

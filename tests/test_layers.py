@@ -16,9 +16,9 @@ LAYERS = {  # lowest first: a module belongs where the longest of its prefixes s
     "means and filters": "backbones residuals filters",
     "scores, regions, calibration": "regions regions_composite gap_levels scores calibration own_bands",
     "predictor": """integrated_time trust reuse clock_coverage runs limits promise soundness saving passes calibrating
-        describing fitting horizons stored_models predictor attribution explaining imputation membership""",
+        describing fitting horizons stored_models joint_predictor attribution explaining imputation membership""",
     "live and experiments": """streaming next_set plot planes writing datasets catalogue paper_rows published methods
-        experiments advice adapters checks __init__""",
+        door experiments advice adapters checks __init__""",
     "live": "live",
     "bench, audits, report": "terminal paper pages bench audits report",
     "commands": "commands cli",
@@ -26,7 +26,7 @@ LAYERS = {  # lowest first: a module belongs where the longest of its prefixes s
 
 ALLOWED = {  # who may look up, and why
     ("folders", "__init__"): "the version that wrote a folder, asked for while writing",
-    ("predictor", "published.older"): "folders of older versions, which few have, opened when met",
+    ("joint_predictor", "published.older"): "folders of older versions, which few have, opened when met",
 }
 
 

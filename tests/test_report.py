@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from jointset.cli import app
 from jointset.datasets import generate_grssf
+from jointset.joint_predictor import Run
 from jointset.pages.shell import png
 from jointset.planes import most_correlated, section, shadow, telling_steps
-from jointset.predictor import Run
 from jointset.report.demo import METHODS, TRACKS, compare
 from jointset.report.figures import (
     coverage_figure,

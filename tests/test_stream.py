@@ -20,9 +20,9 @@ from jointset.cli import app
 from jointset.datasets import generate_grssf
 from jointset.errors import InputError
 from jointset.fleet import Fleet
+from jointset.joint_predictor import JointPredictor
 from jointset.methods import predictor_for
 from jointset.panel import Panel
-from jointset.predictor import JointPredictor
 from jointset.streaming import Stream
 
 NETWORK = generate_grssf("A", n=8, seed=3, length=700).panel

@@ -11,55 +11,80 @@
 True
 """
 
-import importlib
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jointset.backbones.gpvar import GPVAR
-from jointset.calibration import ACI, PID, AgACI, DtACI, Split
-from jointset.datasets import Grssf, generate_grssf
-from jointset.errors import InputError
-from jointset.filters import GNF, GraphLGSSM, PooledFilter
-from jointset.filters.default import DefaultFilter
-from jointset.filters.node_net import NodeNet
-from jointset.filters.scaled import ScaledFilter
-from jointset.filters.static import StaticFilter
-from jointset.filters.var import VARFilter
-from jointset.filters.whitened import WhitenedFilter
-from jointset.laws import DenseLaw, LowRankLaw
-from jointset.panel import Panel
-from jointset.predictor import JointPredictor, Outcome, Run
-from jointset.regions import Box, Ellipsoid, Product
-from jointset.scores import BlockMaximum, Mahalanobis, MaxStudentised
+if TYPE_CHECKING:  # what MODULES says, for type checkers and editors
+    from jointset import plot
+    from jointset.backbones.gpvar import GPVAR
+    from jointset.calibration.aci import ACI
+    from jointset.calibration.agaci import AgACI
+    from jointset.calibration.dtaci import DtACI
+    from jointset.calibration.pid import PID
+    from jointset.calibration.split import Split
+    from jointset.datasets.grssf import Grssf, generate_grssf
+    from jointset.door import load, predictor
+    from jointset.errors import InputError
+    from jointset.filters.default import DefaultFilter
+    from jointset.filters.gnf import GNF
+    from jointset.filters.kalman import GraphLGSSM
+    from jointset.filters.node_net import NodeNet
+    from jointset.filters.pool import PooledFilter
+    from jointset.filters.scaled import ScaledFilter
+    from jointset.filters.static import StaticFilter
+    from jointset.filters.var import VARFilter
+    from jointset.filters.whitened import WhitenedFilter
+    from jointset.joint_predictor import JointPredictor
+    from jointset.laws import DenseLaw, LowRankLaw
+    from jointset.panel import Panel
+    from jointset.regions import Box, Ellipsoid, Product
+    from jointset.runs import Outcome, Run
+    from jointset.scores import BlockMaximum, Mahalanobis, MaxStudentised
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
-    from jointset import plot as plot
-
-load = JointPredictor.load  # a saved model of any method
-
-
-def predictor(
-    name: str, *, alpha: float = 0.1, warmup: int = 50, standardize: bool = True, **training: Any
-) -> JointPredictor:
-    """An unfitted predictor by name, `METHOD[:GEOMETRY][+WRAP]`; `jointset methods` lists them.
-
-    `training` are settings of the learned methods: `seed`, `device`, `steps`, `recipe`.
-
-    >>> predictor("ewma:box+aci", alpha=0.05)
-    JointPredictor(ewma, boxes, ACI at 95 %; fitted on nothing yet)
-    """
-    from jointset.methods import predictor_for, require_trained  # other packages are asked, which takes time
-
-    require_trained(name, training)
-    return predictor_for(name, alpha=alpha, warmup=warmup, standardize=standardize, training=training or None)
+MODULES = {  # what is public, by the module that is imported when a name is first asked for; "" names modules
+    "": "backbones calibration contracts datasets errors filters laws panel plot regions runs scores",
+    "backbones.gpvar": "GPVAR",
+    "calibration.aci": "ACI",
+    "calibration.agaci": "AgACI",
+    "calibration.dtaci": "DtACI",
+    "calibration.pid": "PID",
+    "calibration.split": "Split",
+    "datasets.grssf": "Grssf generate_grssf",
+    "door": "load predictor",
+    "errors": "InputError",
+    "filters.default": "DefaultFilter",
+    "filters.gnf": "GNF",
+    "filters.kalman": "GraphLGSSM",
+    "filters.node_net": "NodeNet",
+    "filters.pool": "PooledFilter",
+    "filters.scaled": "ScaledFilter",
+    "filters.static": "StaticFilter",
+    "filters.var": "VARFilter",
+    "filters.whitened": "WhitenedFilter",
+    "joint_predictor": "JointPredictor",
+    "laws": "DenseLaw LowRankLaw",
+    "panel": "Panel",
+    "regions": "Box Ellipsoid Product",
+    "runs": "Outcome Run",
+    "scores": "BlockMaximum Mahalanobis MaxStudentised",
+}
+PLACES = {name: module for module, names in MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    """`jointset.plot`, which needs matplotlib, is imported when it is asked for."""
-    if name == "plot":
-        return importlib.import_module("jointset.plot")
-    raise AttributeError(f"module 'jointset' has no attribute {name!r}")
+    """A public name, from its module."""
+    if name not in PLACES:
+        raise AttributeError(f"module 'jointset' has no attribute {name!r}")
+    place = PLACES[name]
+    value = getattr(import_module(f"jointset.{place}"), name) if place else import_module(f"jointset.{name}")
+    return globals().setdefault(name, value)
+
+
+def __dir__() -> list[str]:
+    """All names, asked for or not."""
+    return sorted({*globals(), *PLACES})
 
 
 __all__ = [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from jointset.catalogue import ONE_AT_A_TIME, PUBLISHED
 from jointset.errors import InputError
+from jointset.joint_predictor import JointPredictor
 from jointset.methods import parse
 from jointset.panel import Panel
-from jointset.predictor import JointPredictor
 from jointset.promise import FAR, Promise, promise_of
 from jointset.runs import Run
 

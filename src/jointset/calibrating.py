@@ -37,7 +37,7 @@ from jointset.scores import MaxStudentised
 from jointset.trust import Watch, start_watch
 
 if TYPE_CHECKING:
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
 
 
 def calibrate(predictor: JointPredictor, panel: Panel, progress: Progress | None) -> None:

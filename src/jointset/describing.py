@@ -12,7 +12,7 @@ from jointset.scores import Mahalanobis, MaxStudentised, RootMahalanobis
 from jointset.times import iso
 
 if TYPE_CHECKING:
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
 
 SHAPES = {Mahalanobis: "ellipsoids", RootMahalanobis: "ellipsoids", MaxStudentised: "boxes"}
 TODO = {"fitted on": "call fit(panel)", "calibrated on": "call calibrate(panel)"}

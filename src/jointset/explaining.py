@@ -20,7 +20,7 @@ from jointset.sensor_health import Health, Usual, ailing, unknown_usual
 from jointset.trust import Trust, Watch
 
 if TYPE_CHECKING:
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
 
 
 class Explains:

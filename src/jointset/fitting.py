@@ -17,7 +17,7 @@ from jointset.sensor_health import usual_of
 from jointset.sensor_places import places_of
 
 if TYPE_CHECKING:
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
 
 
 def fit(predictor: JointPredictor, data: Readings, pilot: Readings | None, frozen: bool, options: Any) -> None:

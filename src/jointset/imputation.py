@@ -34,7 +34,7 @@ from jointset.storage import storable, storable_not_finite
 if TYPE_CHECKING:
     import pandas as pd
 
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
 
 AGES = (1, 2, 4, 10)  # rows of silence at which a class of intervals begins
 SPELLS = (*(1,) * 12, 3, 3, 12, 36)  # rows that readings are hidden for, drawn alike

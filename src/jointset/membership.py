@@ -31,7 +31,7 @@ from jointset.sensor_health import Health
 from jointset.sensor_places import Places
 
 if TYPE_CHECKING:
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
 
 Edges = Mapping[str, Mapping[str, float]]
 

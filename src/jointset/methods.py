@@ -22,8 +22,8 @@ from jointset.errors import require, require_known, some
 from jointset.extras import require_extra
 from jointset.filters.residual import ResidualFilter
 from jointset.filters.static import StaticFilter
+from jointset.joint_predictor import JointPredictor
 from jointset.panel import Panel
-from jointset.predictor import JointPredictor
 from jointset.residuals.shapes import Constant
 from jointset.scores import ComponentScore, MaxStudentised, RootMahalanobis, SingleScore, score_for
 

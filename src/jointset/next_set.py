@@ -10,7 +10,7 @@ from jointset.contracts import Array
 from jointset.limits import UNLIMITED, Limits
 
 if TYPE_CHECKING:
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
 
 Bands = dict[str, tuple[Array, Array]]
 

@@ -19,7 +19,7 @@ from jointset.regions import named
 from jointset.runs import Run, columns_of
 
 if TYPE_CHECKING:
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
 
 BLOCK = 16_000_000  # numbers that the laws of a block of rows may hold
 Laws = Iterable[tuple[Forecast, Array, Any]]  # of blocks of rows, those rows, and the state after them

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
+from jointset.joint_predictor import Run
 from jointset.law_rows import others
-from jointset.predictor import Run
 
 
 class Ellipse(NamedTuple):

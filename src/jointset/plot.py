@@ -26,7 +26,7 @@ from jointset.sensor_places import drawing, places_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
     from jointset.runs import Run
 
 DOT, MISS, INK, LINE, FILL = "#9fb3c4", "#b2182b", "#222222", "#0b3c6f", "#dbe6ef"

@@ -11,7 +11,7 @@ from jointset.runs import Run
 from jointset.trust import CONFIDENT, band_over
 
 if TYPE_CHECKING:
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
 
 FAR = 0.15  # a share this far under the target, and under the band, is no accident of the block
 

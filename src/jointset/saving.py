@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jointset.errors import InputError, require
 
 if TYPE_CHECKING:
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
 
 
 class RegularSaves:

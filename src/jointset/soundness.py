@@ -16,7 +16,7 @@ from jointset.panel_checks import sensor_names
 from jointset.sensor_health import Usual
 
 if TYPE_CHECKING:
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
 
 
 def require_units(sensors: tuple[str, ...], shift: Array, scale: Array) -> None:

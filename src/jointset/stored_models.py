@@ -17,7 +17,7 @@ from jointset.soundness import require_next_set, require_sound, require_working
 from jointset.trust import Watch
 
 if TYPE_CHECKING:
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
 
 STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
     "filter": Filter,

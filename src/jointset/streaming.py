@@ -16,11 +16,11 @@ from jointset.clock_coverage import clock_coverage
 from jointset.contracts import Array
 from jointset.errors import InputError, require, some
 from jointset.fleet import AS_IT_IS, LISTED, Fleet
+from jointset.joint_predictor import JointPredictor, Outcome
 from jointset.limits import UNLIMITED, Limits
 from jointset.live_cells import Options, Reading
 from jointset.live_rows import BAD, readings
 from jointset.outliers import require_sane, too_large
-from jointset.predictor import JointPredictor, Outcome
 from jointset.row_clock import Event, RowClock, span
 from jointset.sensor_health import LEAST, ailing, expecting_nothing, falling_ill, observe, start_health, unknown_usual
 from jointset.times import live_seconds

@@ -19,8 +19,8 @@ from jointset.errors import InputError
 from jointset.next_set import next_set, set_parts
 
 if TYPE_CHECKING:
+    from jointset.joint_predictor import JointPredictor
     from jointset.limits import Limits
-    from jointset.predictor import JointPredictor
     from jointset.report.demo import Result
     from jointset.runs import Run
 

@@ -15,8 +15,8 @@ from jointset.atomic import whole_file as whole_file
 from jointset.atomic import writing_to as writing_to
 from jointset.errors import require
 from jointset.folders import model_place
+from jointset.joint_predictor import Run
 from jointset.panel import Panel
-from jointset.predictor import Run
 
 if TYPE_CHECKING:
     import pandas as pd

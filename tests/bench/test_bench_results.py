@@ -25,7 +25,7 @@ from jointset.bench.results import (
 from jointset.bench.runner import run_record
 from jointset.bench.task import filled
 from jointset.errors import InputError
-from jointset.predictor import Run
+from jointset.joint_predictor import Run
 
 TASK = Task("metr-la-20", "text", "gpvar", ("static",), (0, 1), Settings())
 STAMPS = {"version": "1", "commit": "", "task": "t"}

@@ -21,8 +21,8 @@ import numpy as np
 import jointset
 from jointset.contracts import Region
 from jointset.errors import InputError, require
+from jointset.joint_predictor import JointPredictor
 from jointset.panel import Panel
-from jointset.predictor import JointPredictor
 
 
 class LiveModel:

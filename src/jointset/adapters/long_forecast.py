@@ -8,8 +8,8 @@ import jointset
 from jointset.contracts import Region
 from jointset.errors import InputError, require
 from jointset.horizons.sets_ahead import AheadSets
+from jointset.joint_predictor import JointPredictor
 from jointset.panel import Panel
-from jointset.predictor import JointPredictor
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from jointset.writing import json_ready
 
 if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
 
 Started = Callable[[str], None]
 

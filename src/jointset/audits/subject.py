@@ -18,8 +18,8 @@ from jointset.calibration.quantiles import score_quantile
 from jointset.contracts import Array, Filter, Forecast
 from jointset.errors import InputError, require
 from jointset.filters import GraphLGSSM
+from jointset.joint_predictor import JointPredictor
 from jointset.panel import Panel
-from jointset.predictor import JointPredictor
 from jointset.runs import Run
 from jointset.scores import Mahalanobis, RootMahalanobis
 

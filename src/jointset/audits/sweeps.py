@@ -12,13 +12,13 @@ from jointset.calibration.split import Split
 from jointset.contracts import Array, Score
 from jointset.errors import require
 from jointset.integrated_time import LAGS, integrated_time
+from jointset.joint_predictor import Run
 from jointset.panel import Panel
-from jointset.predictor import Run
 from jointset.scores import Mahalanobis
 
 if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
 
 WARMUPS = (1, 25, 50, 100, 200)  # the paper's grid; its 0 keeps all scores, which is our 1
 RANKS = (0, 1, 2, 4, 8, 16)

@@ -9,7 +9,7 @@ import numpy as np
 
 from jointset.bench.results import AHEAD, STEADY
 from jointset.contracts import Array
-from jointset.predictor import Run
+from jointset.joint_predictor import Run
 
 WINDOW = 500  # steps of the window whose coverage is the worst one
 WINDOWS = (30, 100, 500)  # steps of the rolling windows

@@ -19,8 +19,8 @@ import numpy as np
 
 from jointset.checks.blocks import CALIBRATION, TRAINING, block, block_with_gaps, network
 from jointset.checks.promises import CHECKS, SETS, expect, same
+from jointset.joint_predictor import JointPredictor
 from jointset.methods import load_predictor, predictor_for
-from jointset.predictor import JointPredictor
 
 __all__ = ["CHECKS", "calibrated", "check_calibrated", "check_fresh_process", "check_predictor"]
 

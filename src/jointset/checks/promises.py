@@ -12,9 +12,9 @@ import numpy as np
 
 from jointset.checks.blocks import CALIBRATION, HOUR, block, block_with_gaps
 from jointset.errors import InputError
+from jointset.joint_predictor import JointPredictor, Run
 from jointset.methods import load_predictor
 from jointset.panel import Panel
-from jointset.predictor import JointPredictor, Run
 from jointset.streaming import Stream
 
 TOLERANCE = 1e-8  # of a step against a run, which may refactor a matrix at another time

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from jointset.horizons.passes_ahead import AheadRun
     from jointset.horizons.sets_ahead import AheadSets
+    from jointset.joint_predictor import JointPredictor
     from jointset.limits import Limits
-    from jointset.predictor import JointPredictor
 
 
 def show_run_ahead(run: AheadRun, predictor: JointPredictor) -> None:

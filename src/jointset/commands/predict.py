@@ -13,8 +13,8 @@ from jointset.terminal import busy, note, phases, several, show_json, show_regio
 
 if TYPE_CHECKING:
     from jointset.contracts import Array
+    from jointset.joint_predictor import JointPredictor
     from jointset.limits import Limits
-    from jointset.predictor import JointPredictor
 
 
 def predict_command(

@@ -14,7 +14,7 @@ from jointset.errors import require
 from jointset.terminal import busy, note, several
 
 if TYPE_CHECKING:
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
 
 
 def stream_command(

@@ -18,9 +18,9 @@ from jointset.catalogue import FILTERS, LEARNED, PUBLISHED, ROWS, TABLE
 from jointset.contracts import Filter, MeanModel
 from jointset.errors import require, suggest
 from jointset.horizons.calibrating_ahead import horizon_for
+from jointset.joint_predictor import JointPredictor, Run
 from jointset.methods import Name, filter_row, parse, published_row, row, row_rule, rule_of
 from jointset.panel import Panel
-from jointset.predictor import JointPredictor, Run
 from jointset.scores import RootMahalanobis
 
 if TYPE_CHECKING:

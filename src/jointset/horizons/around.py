@@ -17,7 +17,7 @@ from jointset.panel import Panel
 from jointset.passes import Laws, Progress, run_together
 
 if TYPE_CHECKING:
-    from jointset.predictor import JointPredictor
+    from jointset.joint_predictor import JointPredictor
     from jointset.runs import Run
 
 

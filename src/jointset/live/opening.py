@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jointset.errors import InputError, require
+from jointset.joint_predictor import JointPredictor
 from jointset.live.alarms import Alarms
 from jointset.live.network import AS_USUAL, Network, Settings
 from jointset.live.relearning import recalibrated
@@ -18,7 +19,6 @@ from jointset.live.snapshots import from_bytes
 from jointset.live.standing import Standing, engine_for, of_parts, replayed, start
 from jointset.live.store import FILE, Store, StoreError, readable
 from jointset.methods import load_predictor
-from jointset.predictor import JointPredictor
 from jointset.writing import new_folder
 
 try:

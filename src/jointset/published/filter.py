@@ -34,9 +34,9 @@ from jointset.calibration.shared_level import AnyRule
 from jointset.contracts import Array, MeanModel, SetRule
 from jointset.errors import InputError, require
 from jointset.filters.residual import gpvar
+from jointset.joint_predictor import JointPredictor
 from jointset.panel import Panel
 from jointset.partial import UNCALIBRATED, GapScale
-from jointset.predictor import JointPredictor
 from jointset.published.sets import ScaledSet
 from jointset.residuals.incomplete import complete_around, complete_residuals, covariance_with_gaps
 from jointset.storage import storable

@@ -21,9 +21,9 @@ from jointset.calibration.shared_level import AnyRule
 from jointset.contracts import Array, MeanModel
 from jointset.covariance import Covariance
 from jointset.errors import require, require_alpha
+from jointset.joint_predictor import JointPredictor
 from jointset.laws import DenseLaw
 from jointset.partial import GapScale
-from jointset.predictor import JointPredictor
 from jointset.published.ellipsoids import invertible, local_covariances, shrunk
 from jointset.published.filter import published
 from jointset.published.forest import ForestSettings, ForestState, forest_intervals

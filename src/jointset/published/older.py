@@ -9,7 +9,7 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.folders import Stored
-from jointset.predictor import JointPredictor
+from jointset.joint_predictor import JointPredictor
 from jointset.published.filter import PublishedState, published
 from jointset.sensor_health import Usual
 from jointset.storage import storable

@@ -18,7 +18,7 @@ import numpy as np
 from jointset.calibration.shared_level import AnyRule
 from jointset.contracts import Array, MeanModel
 from jointset.errors import require, require_alpha
-from jointset.predictor import JointPredictor
+from jointset.joint_predictor import JointPredictor
 from jointset.published.filter import published
 from jointset.published.forest import ForestSettings, ForestState, forest_intervals
 from jointset.published.multidim import DEPTH, REFIT, TREES

@@ -8,12 +8,12 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import InputError
+from jointset.joint_predictor import JointPredictor
 from jointset.live.formats import Whole
 from jointset.live.happenings import Change
 from jointset.live.standing import engine_for, start, taken
 from jointset.panel import Panel
 from jointset.passes import Progress
-from jointset.predictor import JointPredictor
 
 UNTIMED = 300  # seconds between rows without time stamps, for alarms that count in days
 

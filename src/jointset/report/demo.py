@@ -9,9 +9,9 @@ from typing import Any
 
 from jointset.catalogue import TABLE
 from jointset.extras import installed
+from jointset.joint_predictor import Run
 from jointset.methods import parse, predictor_for
 from jointset.panel import Panel
-from jointset.predictor import Run
 
 # method -> filter z-scores; raw values where the filter is given the very numbers that generated track A
 METHODS = {"kalman": False, "kalman-tuned": True, "static": True, "gnf": True, "kalman+aci": False}

@@ -12,9 +12,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from jointset.contracts import Array
+from jointset.joint_predictor import Run
 from jointset.planes import most_correlated, section, shadow, telling_steps
 from jointset.plot import DOT, INK, MISS, draw_scores
-from jointset.predictor import Run
 
 STYLE: Any = {
     "font.family": "sans-serif",

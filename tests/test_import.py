@@ -1,0 +1,66 @@
+"""`import jointset` brings nothing but the table of its names; each name brings what it needs, and nothing is lost."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jointset
+
+HEAVY = {"torch", "pandas", "matplotlib", "typer", "fastapi", "pyarrow", "networkx", "safetensors", "rich"}
+AFTER = """
+import json, sys
+{code}
+own = sum(name.partition(".")[0] == "jointset" for name in sys.modules)
+print(json.dumps([own, sorted({{name.partition(".")[0] for name in sys.modules}})]))
+"""
+
+
+def imported(code):
+    """How many modules of our own a line brings in a fresh interpreter, and which packages."""
+    done = subprocess.run([sys.executable, "-c", AFTER.format(code=code)], capture_output=True, text=True, check=True)
+    own, packages = json.loads(done.stdout)
+    return own, {*packages}
+
+
+def test_the_import_alone_brings_nothing():
+    own, packages = imported("import jointset")
+    assert own == 1 and not packages & (HEAVY | {"numpy", "scipy"})
+
+
+@pytest.mark.parametrize("code", ["jointset.JointPredictor", "jointset.predictor", "jointset.Panel", "jointset.load"])
+def test_what_everybody_asks_for_brings_little(code):
+    own, packages = imported(f"import jointset; {code}")
+    assert own <= 120 and not packages & (HEAVY | {"scipy"})
+
+
+def test_every_public_name_is_there_in_a_fresh_interpreter():
+    names = ", ".join(jointset.__all__)
+    assert not imported(f"from jointset import {names}")[1] & {"torch", "typer", "fastapi"}
+    imported(f"from jointset import *; {names}")
+    imported("import jointset; [getattr(jointset, name) for name in jointset.PLACES]")
+
+
+def test_one_list_of_names_in_all_places():
+    tree = ast.parse(Path(jointset.__file__).read_text())
+    [typed] = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {alias.name: node.module for node in typed.body for alias in node.names}
+    table = {name: f"jointset.{place}".rstrip(".") for name, place in jointset.PLACES.items()}
+    assert seen.items() <= table.items()
+    assert sorted(jointset.__all__) == sorted(seen)
+    assert {*jointset.PLACES} <= {*dir(jointset)}
+
+
+def test_a_name_that_is_not_there():
+    with pytest.raises(AttributeError, match="module 'jointset' has no attribute 'predicter'"):
+        _ = jointset.predicter
+    with pytest.raises(ImportError, match="cannot import name 'Predictor'"):
+        from jointset import Predictor  # noqa: F401
+
+
+def test_the_function_is_never_hidden_by_a_module():
+    for code in ("import jointset.joint_predictor", "import jointset.methods, jointset.door", "import jointset.cli"):
+        imported(f"{code}; import jointset; assert jointset.predictor('ewma').alpha == 0.1; assert jointset.load")
