@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from jointset.contracts import Array, Pieces
+from jointset.contracts import Array, Forecast, Pieces
 
 if TYPE_CHECKING:
     from jointset.filters.recipes import Recipe
@@ -59,7 +59,7 @@ class Clocked(Protocol, metaclass=_Remembered):
 class LooksAhead(Protocol):
     """A filter that has a joint law of the next rows by itself; of others it is learned from past windows."""
 
-    def ahead(self, law: Any, steps: int, shift: Array, scale: Array) -> Iterator[tuple[slice, WindowLaw]]:
+    def ahead(self, law: Forecast, steps: int, shift: Array, scale: Array) -> Iterator[tuple[slice, WindowLaw]]:
         """Laws of the next `steps` rows from those of the next one, of consecutive rows that share a covariance.
 
         Both are in the units of the data, shift + scale * those of the filter.
@@ -266,6 +266,6 @@ class Dividing(Protocol, metaclass=_Remembered):
 class NearNormal(Protocol, metaclass=_Remembered):
     """A forecast that is no normal law, but has one of the same spread."""
 
-    def as_normal(self) -> Any:
+    def as_normal(self) -> AnyLaw:
         """That law."""
         ...

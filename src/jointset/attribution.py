@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from jointset import lowrank
 from jointset.abilities import Dividing, NearNormal, TellsOneFromOthers
 from jointset.calibration.shared_level import one_score
-from jointset.contracts import Array
+from jointset.contracts import Array, Forecast
 from jointset.graph_edges import closed_neighbourhoods
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
 from jointset.scores import Mahalanobis
@@ -40,7 +40,7 @@ class Neighbourhood(NamedTuple):
     share: float  # of the score: those of all neighbourhoods add up to it
 
 
-def attribution(predictor: Explains, law: Any, y: Array) -> Array:
+def attribution(predictor: Explains, law: Forecast, y: Array) -> Array:
     """Shares (N,) of the sensors in the score of a reading (N,), which add up to it; 0 where missing."""
     rule, state, score = predictor.calibration, predictor.calibration_state, predictor.score
     scores = np.asarray(score.score(law, y))
@@ -61,9 +61,9 @@ class Explained(NamedTuple):
     given: tuple[Array, Array] | None
 
 
-def explained(predictor: Explains, law: Any, y: Array, score: float) -> Explained:
+def explained(predictor: Explains, law: Forecast, y: Array, score: float) -> Explained:
     """All three for a reading of this score; of a squared distance they follow from one solve."""
-    if type(predictor.score) is not Mahalanobis or type(law) not in (DenseLaw, LowRankLaw) or math.isnan(score):
+    if type(predictor.score) is not Mahalanobis or not isinstance(law, (DenseLaw, LowRankLaw)) or math.isnan(score):
         given = law.given_others(y) if isinstance(law, TellsOneFromOthers) else None
         return Explained(predictor.score.contributions(law, y), attribution(predictor, law, y), given)
     missing = np.isnan(y)
@@ -85,7 +85,7 @@ def _precision_terms(law: AnyLaw, e: Array, missing: Array) -> tuple[Array, Arra
     return w * (e - L @ (inner @ (w * e))), w - w * w * (L * inner.T).sum(1)
 
 
-def neighbourhoods(predictor: Explains, law: Any, y: Array) -> list[Neighbourhood]:
+def neighbourhoods(predictor: Explains, law: Forecast, y: Array) -> list[Neighbourhood]:
     """The neighbourhoods with a reading, the one most to blame first; none where the method has no covariance."""
     normal = normal_law(law)
     if np.isnan(y).all() or normal is None:
@@ -104,7 +104,7 @@ def neighbourhoods(predictor: Explains, law: Any, y: Array) -> list[Neighbourhoo
     return sorted(found, key=lambda one: -one.drop)
 
 
-def normal_law(forecast: Any) -> AnyLaw | None:
+def normal_law(forecast: Forecast) -> AnyLaw | None:
     """The normal law of a forecast, or one of the same spread; None where it has no covariance."""
     law = forecast.as_normal() if isinstance(forecast, NearNormal) else forecast
     return law if isinstance(law, (DenseLaw, LowRankLaw)) else None

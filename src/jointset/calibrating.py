@@ -149,7 +149,7 @@ def at_level(predictor: JointPredictor, alpha: float) -> tuple[Score[Any], Array
     return predictor.score.with_gaps(gap_scale(scores, alpha)), next_radii(whole, whole.start(scores))
 
 
-def rewrapped(predictor: Any, calibration: AnyRule) -> Any:
+def rewrapped(predictor: JointPredictor, calibration: AnyRule) -> JointPredictor:
     """An independent predictor with another rule, started from the same calibration scores."""
     require(
         not isinstance(predictor.calibration, Fixed),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from jointset.abilities import TellsOneFromOthers, message_start
 from jointset.attribution import Explained, Neighbourhood, attribution, explained, neighbourhoods
 from jointset.calibration.shared_level import AnyRule, adapts
-from jointset.contracts import Array, Filter, Reading, Readings, Score
+from jointset.contracts import Array, Filter, Forecast, Reading, Readings, Score
 from jointset.errors import InputError
 from jointset.graph_edges import Edges
 from jointset.imputation import Filling, FillQuantiles, Imputed, fill_quantiles, impute_row, start_filling
@@ -48,7 +48,7 @@ class Explains:
     def infinite_share(self) -> float:  # noqa: D102
         raise NotImplementedError
 
-    def _ahead(self) -> tuple[Any, Array | float, float]:
+    def _ahead(self) -> tuple[Forecast, Array | float, float]:
         raise NotImplementedError
 
     def _reading(self, y: Reading) -> Array:
@@ -131,14 +131,15 @@ class Explains:
             if rows is None:
                 raise InputError("the model has not learned to fill gaps: fit it with --impute, or call learn_to_fill")
             self.learn_to_fill(rows)
-        one: Any = self
+        one = cast("JointPredictor", self)
         self.filling = start_filling(one) if self.filling is None else self.filling
-        return impute_row(one, one.fill_quantiles, self.filling, self._reading(y))
+        assert self.fill_quantiles is not None
+        return impute_row(one, self.fill_quantiles, self.filling, self._reading(y))
 
     def learn_to_fill(self, panel: Readings) -> Self:
         """Calibrate the intervals of `impute` on readings of these rows that are hidden on purpose."""
         self._require_calibrated()
-        one: Any = self
+        one = cast("JointPredictor", self)
         self.fill_quantiles = fill_quantiles(one, self._panel(panel))
         return self
 
@@ -151,5 +152,5 @@ class Explains:
     ) -> JointPredictor:
         """Another predictor without some sensors, with new names or new sensors (`jointset.membership`)."""
         self._require_calibrated()
-        one: Any = self
+        one = cast("JointPredictor", self)
         return with_sensors(one, drop, rename, add, rows)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from jointset.calibration.shared_level import AnyRule, Course, SharedLevel, adapts, course, moved, next_radii, one_score
-from jointset.contracts import Array
+from jointset.contracts import Array, Score
 from jointset.partial import EDGES, UNCALIBRATED, GapScale, stratum
 
 RATE = 0.1  # of a logarithm, for a miss in a stratum that is rare
@@ -57,19 +57,19 @@ def _move(logs: list[float], shares: list[float], seen: list[int], place: int, i
     shares[place] += 1.0 / MEMORY
 
 
-def gaps_of(score: Any) -> GapScale | None:
+def gaps_of(score: Score[Any]) -> GapScale | None:
     """The scale of a score for rows with gaps; None where it keeps none."""
     found = getattr(score, "gaps", None)
     return found if isinstance(found, GapScale) else None
 
 
-def rescaled_gaps(score: Any, gaps: GapScale) -> Any:
+def rescaled_gaps(score: Score[Any], gaps: GapScale) -> Score[Any]:
     """The score with another scale of the same strata."""
     known = gaps_of(score) or gaps
     return score.with_gaps(gaps._replace(logs=known.logs, shares=known.shares, seen=known.seen))
 
 
-def restarted_strata(score: Any) -> Any:
+def restarted_strata(score: Score[Any]) -> Score[Any]:
     """The score before its strata have learned anything."""
     gaps, fresh = gaps_of(score), UNCALIBRATED
     if gaps is None or not any(gaps.logs):
@@ -77,7 +77,7 @@ def restarted_strata(score: Any) -> Any:
     return score.with_gaps(gaps._replace(logs=fresh.logs, seen=fresh.seen))
 
 
-def shown_radii(score: Any, rule: AnyRule, state: Any) -> tuple[Any, float]:
+def shown_radii(score: Score[Any], rule: AnyRule, state: Any) -> tuple[Array | float, float]:
     """What cuts out the next set, and its radius as one number."""
     gaps, radii, radius = gaps_of(score), next_radii(rule, state), float(rule.radius(state))
     if gaps is None or gaps.logs[0] == 0.0:
@@ -85,13 +85,13 @@ def shown_radii(score: Any, rule: AnyRule, state: Any) -> tuple[Any, float]:
     return radii * gaps.lift, radius if isinstance(rule, SharedLevel) else radius * gaps.lift
 
 
-def in_own_units(score: Any, scores: Array) -> Array:
+def in_own_units(score: Score[Any], scores: Array) -> Array:
     """Scores as the rule is to see them."""
     gaps = gaps_of(score)
     return scores if gaps is None or gaps.logs[0] == 0.0 else scores / gaps.lift
 
 
-def after_reading(score: Any, rule: AnyRule, y: Array, inside: bool) -> Any:
+def after_reading(score: Score[Any], rule: AnyRule, y: Array, inside: bool) -> Score[Any]:
     """The score after a reading (N,); one whose rule does not adapt stays as it is."""
     gaps = gaps_of(score)
     if gaps is None or not adapts(rule) or np.isnan(y).all():
@@ -106,7 +106,7 @@ class Strata:
     `score` and `state` are those after the last row.
     """
 
-    def __init__(self, score: Any, rule: AnyRule, state: Any) -> None:
+    def __init__(self, score: Score[Any], rule: AnyRule, state: Any) -> None:
         self.score, self.rule, self.state = score, rule, state
         self.moving = gaps_of(score) is not None and adapts(rule)
         self.traces: list[Array] = []
@@ -158,7 +158,8 @@ class Strata:
         return Course(radii, score, radius), shown
 
     @property
-    def traced(self) -> Any:
+    def traced(self) -> Score[Any]:
         """The score that knows the factors of every row so far."""
         plain, trace = restarted_strata(self.score), np.concatenate(self.traces)
-        return plain.with_gaps(plain.gaps._replace(trace=trace)) if trace.any() else plain
+        gaps = gaps_of(plain)
+        return plain if gaps is None or not trace.any() else plain.with_gaps(gaps._replace(trace=trace))

@@ -23,7 +23,7 @@ from jointset.abilities import OwnSetting, message_start
 from jointset.attribution import normal_law
 from jointset.calibration.quantiles import score_quantile
 from jointset.calibration.shared_level import adapts
-from jointset.contracts import Array
+from jointset.contracts import Array, Forecast
 from jointset.errors import InputError
 from jointset.laws import AnyLaw
 from jointset.limits import UNLIMITED, Limits
@@ -126,7 +126,7 @@ def impute_row(predictor: JointPredictor, quantiles: FillQuantiles, filling: Fil
     return Imputed(values, np.where(missing, values - reach, y), np.where(missing, values + reach, y))
 
 
-def filling_after(predictor: JointPredictor, law: Any, filling: Filling, y: Array) -> Filling:
+def filling_after(predictor: JointPredictor, law: Forecast, filling: Filling, y: Array) -> Filling:
     """The state of filling after a reading (N,), for which this law was announced."""
     missing, stretch, quantiles = np.isnan(y), filling.stretch, predictor.fill_quantiles
     of_fills = _law_of_fills(predictor, law, filling)
@@ -138,7 +138,7 @@ def filling_after(predictor: JointPredictor, law: Any, filling: Filling, y: Arra
     return Filling(state, np.where(missing, filling.silent + 1, 0), stretch)
 
 
-def _law_of_fills(predictor: JointPredictor, law: Any, filling: Filling) -> AnyLaw:
+def _law_of_fills(predictor: JointPredictor, law: Forecast, filling: Filling) -> AnyLaw:
     """The law with the mean told from filled rows. The last is kept: a row is filled, and then taken in."""
     known = predictor.__dict__.get("_law_of_fills", (None, None, None))
     if known[0] is law and known[1] is filling:

@@ -266,7 +266,7 @@ class JointPredictor(Explains):
         if panel.timestamps is not None and len(panel):
             self.last_time = int(panel.timestamps[-1])
 
-    def rewrapped(self, calibration: AnyRule) -> Self:
+    def rewrapped(self, calibration: AnyRule) -> JointPredictor:
         """An independent predictor with another rule, started from the same calibration scores."""
         self._require_calibrated()
         return rewrapped(self, calibration)

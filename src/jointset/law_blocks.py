@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from jointset.contracts import Forecast
 from jointset.covariance import Covariance
 from jointset.covariance_modes import StepCovariances
 from jointset.laws import DenseLaw, LowRankLaw
 
 
-def concatenate(laws: Sequence[Any]) -> Any:
+def concatenate(laws: Sequence[Any]) -> Forecast:
     """One law from several consecutive batches of one kind."""
     first = laws[0]
     if len(laws) == 1:
@@ -36,6 +37,6 @@ def _each(law: DenseLaw) -> list[Covariance]:
     return S.each if isinstance(S, StepCovariances) else [S] * len(law)
 
 
-def bare(law: Any) -> Any:
+def bare(law: Forecast) -> Forecast:
     """The law without factorisations of covariances that serve one step only: what is worth keeping for long."""
     return DenseLaw(law.mean, law.covariance.bare()) if isinstance(law, DenseLaw) else law

@@ -303,6 +303,11 @@ class LowRankLaw:
 AnyLaw = DenseLaw | LowRankLaw
 
 
+def matrix_of(law: AnyLaw) -> Array:
+    """The covariance of a law as a matrix: (..., N, N), or (N, N) where all steps share one."""
+    return law.dense() if isinstance(law, LowRankLaw) else law.covariance.matrix
+
+
 def _distances(a: AnyLaw, b: AnyLaw) -> Array:
     require(a.mean.shape == b.mean.shape, f"laws of shapes {a.mean.shape} and {b.mean.shape} cannot be compared")
     shape = (*a.mean.shape, a.mean.shape[-1])

@@ -83,7 +83,7 @@ def _check(sensors: tuple[str, ...], drop: tuple[str, ...], rename: dict[str, st
 
 def _require_one_law(predictor: JointPredictor) -> None:
     """Refuse sets that are no function of one normal law: they cannot be told for another set of sensors."""
-    law: Any = predictor.filter.law(predictor.filter_state)
+    law = predictor.filter.law(predictor.filter_state)
     one = normal_law(law) is law and isinstance(predictor.score, (Mahalanobis, RootMahalanobis, MaxStudentised))
     start = message_start(predictor.filter)
     require(

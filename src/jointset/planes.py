@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from jointset.contracts import Array
+from jointset.contracts import Array, Law
 from jointset.joint_predictor import Run
 from jointset.law_rows import others
+from jointset.laws import AnyLaw, matrix_of
 
 
 class Ellipse(NamedTuple):
@@ -29,13 +30,13 @@ class Ellipse(NamedTuple):
         return self.center[:, None] + np.linalg.cholesky(self.covariance) @ circle
 
 
-def shadow(law: Any, radius: float, pair: tuple[int, int]) -> Ellipse:
+def shadow(law: Law, radius: float, pair: tuple[int, int]) -> Ellipse:
     """Projection of the ellipsoid of one step on a pair of sensors: the same radius, their marginal covariance."""
-    plane = law.select(list(pair))
-    return Ellipse(plane.mean, _matrix(plane), float(radius))
+    plane = cast(AnyLaw, law.select(list(pair)))
+    return Ellipse(plane.mean, matrix_of(plane), float(radius))
 
 
-def section(law: Any, radius: float, pair: tuple[int, int], y: Array) -> Ellipse:
+def section(law: Law, radius: float, pair: tuple[int, int], y: Array) -> Ellipse:
     """Cut of the ellipsoid of one step through the readings of all other sensors.
 
     The distance of the others uses up its part of the radius, (y - m)' S^-1 (y - m) = d_others + d_pair|others, so
@@ -45,9 +46,9 @@ def section(law: Any, radius: float, pair: tuple[int, int], y: Array) -> Ellipse
     if not len(rest):
         return shadow(law, radius, pair)
     used = float(law.select(rest).mahalanobis(y[rest]))
-    given = law.condition(rest, y[rest])
+    given = cast(AnyLaw, law.condition(rest, y[rest]))
     order = np.argsort(np.argsort(pair))  # `condition` keeps the order of the sensors, the pair may not
-    return Ellipse(given.mean[order], _matrix(given)[np.ix_(order, order)], float(radius) - used)
+    return Ellipse(given.mean[order], matrix_of(given)[np.ix_(order, order)], float(radius) - used)
 
 
 def most_correlated(run: Run) -> tuple[int, int]:
@@ -71,7 +72,3 @@ def telling_steps(run: Run, count: int) -> range:
     )
     start = next(with_miss, starts[0] if starts else 0)
     return range(start, min(start + count, len(gaps)))
-
-
-def _matrix(law: Any) -> Array:
-    return law.dense() if hasattr(law, "dense") else law.covariance.matrix

@@ -9,15 +9,18 @@ has the inverse diag(1/d_k) - V_k V_k', diagonals add up and factors stand side 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.errors import require
-from jointset.laws import LOG_2PI, DenseLaw, LowRankLaw
+from jointset.laws import LOG_2PI, AnyLaw, DenseLaw, LowRankLaw
 from jointset.lowrank import apply, transpose
+
+if TYPE_CHECKING:
+    from jointset.residuals.piecewise import PiecewiseLaw
 
 FREEDOM = (2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 50.0, 200.0)  # degrees of freedom that are tried
 ROUNDS = 200  # of the iterations below, each of which converges long before
@@ -59,7 +62,7 @@ class _Precision(NamedTuple):
     factor: Array
 
     @classmethod
-    def of(cls, law: Any) -> _Precision:
+    def of(cls, law: AnyLaw) -> _Precision:
         """That of a law; of diag(d) + L L' it is W - W L C^-1 L' W with W = diag(d)^-1, C = I + L' W L."""
         if not isinstance(law, LowRankLaw):
             n = law.mean.shape[-1]
@@ -80,11 +83,6 @@ class _Precision(NamedTuple):
         return out if self.matrix is None else out + apply(self.matrix, x)
 
 
-def matrix_of(law: Any) -> Array:
-    """The covariance of a law as a matrix: (..., N, N), or (N, N) where all steps share one."""
-    return law.dense() if isinstance(law, LowRankLaw) else law.covariance.matrix
-
-
 def steady(S: Array) -> Array:
     """Covariances (..., N, N), every variance larger by a share far below what matters.
 
@@ -100,7 +98,7 @@ class Tails(NamedTuple):
     size: float
 
 
-def log_scores(law: Any, y: Array, tails: Tails | None = None) -> tuple[Array, Tails]:
+def log_scores(law: AnyLaw | PiecewiseLaw, y: Array, tails: Tails | None = None) -> tuple[Array, Tails]:
     """Student-t log density (T,) of readings (T, N) under laws, and its tails, fitted to them unless given.
 
     The size of the laws is fitted too: sets get theirs from calibration. NaN where nothing was read.
@@ -108,11 +106,11 @@ def log_scores(law: Any, y: Array, tails: Tails | None = None) -> tuple[Array, T
     return student_scores(*distances(law, y), tails)
 
 
-def distances(law: Any, y: Array) -> tuple[Array, Array, Array]:
+def distances(law: AnyLaw | PiecewiseLaw, y: Array) -> tuple[Array, Array, Array]:
     """Squared distances, log-determinants and numbers (T,) of what was read of readings (T, N)."""
-    law = law.dense() if hasattr(law, "pieces") else law
-    distance, count = law.mahalanobis(y), (~np.isnan(y)).sum(-1)
-    return distance, 2.0 * law.nll(y) - distance - count * LOG_2PI, count
+    formed = law if isinstance(law, (DenseLaw, LowRankLaw)) else law.dense()
+    distance, count = formed.mahalanobis(y), (~np.isnan(y)).sum(-1)
+    return distance, 2.0 * formed.nll(y) - distance - count * LOG_2PI, count
 
 
 def student_scores(distance: Array, log_det: Array, count: Array, tails: Tails | None = None) -> tuple[Array, Tails]:
@@ -127,7 +125,7 @@ def student_scores(distance: Array, log_det: Array, count: Array, tails: Tails |
     return np.where(seen, _log_density(distance, log_det, count, tails), np.nan), tails
 
 
-def log_size(law: Any, y: Array, share: float = 0.9) -> float:
+def log_size(law: AnyLaw | PiecewiseLaw, y: Array, share: float = 0.9) -> float:
     """Logarithm of the mean size, det(q S)^(1/2N), of the ellipsoids of laws that hold this share of readings (T, N).
 
     What was read of a row stands for all of it, sensor for sensor.

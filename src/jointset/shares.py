@@ -9,16 +9,14 @@ makes those of others look less strange.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from jointset import lowrank
-from jointset.contracts import Array
+from jointset.contracts import Array, Law
 from jointset.laws import DenseLaw, LowRankLaw
 
 
-def distance_shares(law: Any, y: Array) -> Array:
+def distance_shares(law: Law, y: Array) -> Array:
     """Shares (N,) in the squared distance of one reading, and in its root; 0 where missing."""
     missing = np.isnan(y)
     e = np.where(missing, 0.0, y - law.mean)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.contracts import Array, Filter, MeanModel
+from jointset.contracts import Array, Filter, Forecast, MeanModel
 from jointset.panel import Panel
 from jointset.storage import storable
 
@@ -53,7 +53,7 @@ class SwappedMean:
         """The filter's own start, and a history at the training mean."""
         return SwappedState(self.filter.start(), self.backbone.start())
 
-    def law(self, state: SwappedState) -> Any:
+    def law(self, state: SwappedState) -> Forecast:
         """Law of the next reading."""
         law: Any = self.filter.law(state.filter)  # a dataclass, as all laws are
         return replace(law, mean=self.backbone.next_mean(state.history))
@@ -63,7 +63,7 @@ class SwappedMean:
         filled = self.backbone.fill(np.asarray(y, dtype=float)[None], state.history)
         return SwappedState(self.filter.step(state.filter, y), filled[1:])
 
-    def run(self, values: Array, state: SwappedState) -> tuple[Any, SwappedState]:
+    def run(self, values: Array, state: SwappedState) -> tuple[Forecast, SwappedState]:
         """Laws of all rows (T, N) and the state after the last one."""
         laws: Any
         laws, after = self.filter.run(values, state.filter)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jointset.checks.blocks import CALIBRATION, HOUR, block, block_with_gaps
+from jointset.contracts import Region
 from jointset.errors import InputError
 from jointset.joint_predictor import JointPredictor, Run
 from jointset.methods import load_predictor
@@ -194,7 +195,7 @@ def the_middle_is_inside(predictor: JointPredictor) -> None:
         predictor.update(y)
 
 
-def _has_hole(region: Any) -> bool:
+def _has_hole(region: Region) -> bool:
     """Whether a set leaves out its middle."""
     return bool(getattr(region, "log_volume_filled", region.log_volume) > region.log_volume)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jointset.contracts import Array
+from jointset.contracts import Array, Filter
 from jointset.errors import InputError
 from jointset.filters.gnf import GNF, GNFState
 from jointset.filters.kalman import GraphLGSSM, KalmanState
@@ -21,7 +21,7 @@ from jointset.graph import normalized_shift
 WIDE = 9.0  # variance of the hidden state of a new sensor, in variances at rest
 
 
-def grown(filter_: Any, state: Any, adjacency: Array) -> tuple[Any, Any]:
+def grown(filter_: Filter[Any], state: Any, adjacency: Array) -> tuple[Filter[Any], Any]:
     """The filter on a graph (M, M) whose first N sensors are those it has, and its state with the new ones in it."""
     if isinstance(filter_, GraphLGSSM):
         return _grown_kalman(filter_, state, adjacency)

@@ -8,7 +8,7 @@ matrix: then the modes have p = 0, and a square root of the matrix, moved on by 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from jointset.covariance import Covariance, Scaled
 from jointset.covariance_modes import StepCovariances
 from jointset.triangles import cholesky
 from jointset.window_laws import WindowLaw, step_roots
+
+if TYPE_CHECKING:
+    from jointset.filters.kalman import GraphLGSSM
+    from jointset.laws import DenseLaw
 
 
 def mode_covariances(f: Array, p: Array, q: float, nu: float, steps: int) -> Array:
@@ -29,10 +33,12 @@ def mode_covariances(f: Array, p: Array, q: float, nu: float, steps: int) -> Arr
     return f[:, None, None] ** np.abs(h[:, None] - h) * first + nu * np.eye(steps)
 
 
-def windows_ahead(filter_: Any, law: Any, steps: int, shift: Array, scale: Array) -> Iterator[tuple[slice, WindowLaw]]:
+def windows_ahead(
+    filter_: GraphLGSSM, law: DenseLaw, steps: int, shift: Array, scale: Array
+) -> Iterator[tuple[slice, WindowLaw]]:
     """Laws of the next rows from those of the next one, of consecutive rows that share a covariance.
 
-    `filter_` is a `GraphLGSSM`. Both are in the units of the data, shift + scale * those of the filter. A law of one
+    Both are in the units of the data, shift + scale * those of the filter. A law of one
     row has no leading axis, and its window none.
     """
     f, basis = filter_.spectrum
@@ -52,7 +58,7 @@ def windows_ahead(filter_: Any, law: Any, steps: int, shift: Array, scale: Array
         yield rows, WindowLaw(center, np.ones(center.shape), bare.basis, bare.roots, factor).rescale(shift, scale)
 
 
-def _shape(filter_: Any, steps: int, at_rest: bool) -> WindowLaw:
+def _shape(filter_: GraphLGSSM, steps: int, at_rest: bool) -> WindowLaw:
     """A window of the shape at rest, or of what the noise to come adds; the last of either is kept."""
     kept = filter_.__dict__.setdefault("_windows", {})
     if at_rest not in kept or kept[at_rest].center.shape[0] != steps:
@@ -63,7 +69,7 @@ def _shape(filter_: Any, steps: int, at_rest: bool) -> WindowLaw:
     return kept[at_rest]
 
 
-def _groups(law: Any) -> Iterator[tuple[slice, Covariance]]:
+def _groups(law: DenseLaw) -> Iterator[tuple[slice, Covariance]]:
     """Consecutive rows that share a covariance, and that one in the units of the filter."""
     S = law.covariance
     if isinstance(S, StepCovariances):

@@ -18,9 +18,9 @@ from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.errors import InputError, require
 from jointset.filters.held_out import FEWEST, WARMUP, blocks_of_laws, enough, follows_clock, held_out
-from jointset.laws import DenseLaw, LowRankLaw
+from jointset.laws import AnyLaw, DenseLaw, LowRankLaw, matrix_of
 from jointset.panel import Panel
-from jointset.pooling import distances, matrix_of, student_scores
+from jointset.pooling import distances, student_scores
 from jointset.storage import storable
 
 SENSOR = (0.0, 300.0, 1000.0, 3000.0)  # half-lives in rows that are tried; 0: the scale does not move
@@ -162,7 +162,7 @@ class ScaledFilter:
         rows, n = values.shape
         return 2 * self.inner.law_sizes(values) if isinstance(self.inner, Sized) else np.full(rows, 2 * n**2)
 
-    def law(self, state: ScaledState) -> Any:
+    def law(self, state: ScaledState) -> AnyLaw:
         """Law of the next reading."""
         law = self.inner.law(state.inner)
         return scaled(law, np.sqrt(state.sensors * state.whole)) if self._moves else law
@@ -172,12 +172,12 @@ class ScaledFilter:
         inner = self.inner.step(state.inner, y)
         if not self._moves:
             return state._replace(inner=inner)
-        law, distance = self.inner.law(state.inner), np.nan
+        law, distance = self.inner.law(state.inner), np.full(1, np.nan)
         if self.whole_half_life:
-            distance = scaled(law, np.sqrt(state.sensors)).mahalanobis(y)
-        return self._moved(((y - law.mean) ** 2 / law.variance)[None], np.atleast_1d(distance), state, inner)[2]
+            distance = np.atleast_1d(scaled(law, np.sqrt(state.sensors)).mahalanobis(y))
+        return self._moved(((y - law.mean) ** 2 / law.variance)[None], distance, state, inner)[2]
 
-    def run(self, values: Array, state: ScaledState, times: Array | None = None) -> tuple[Any, ScaledState]:
+    def run(self, values: Array, state: ScaledState, times: Array | None = None) -> tuple[AnyLaw, ScaledState]:
         """Laws of all rows (T, N) and the state after the last one; `times` (T,) where the filter follows the clock."""
         laws, inner = self.inner.run(values, state.inner, *(() if times is None else (times,)))
         if not self._moves:
@@ -204,7 +204,7 @@ class ScaledFilter:
         return sensors, course[:, 0], ScaledState(inner, last, float(whole[0]))
 
 
-def scaled(law: Any, scale: Array) -> Any:
+def scaled(law: AnyLaw, scale: Array) -> AnyLaw:
     """The law around the same mean whose sd are `scale` (N,) or (T, N) times as large."""
     if isinstance(law, LowRankLaw):
         return replace(law, diagonal=scale**2 * law.diagonal, factor=scale[..., None] * law.factor)

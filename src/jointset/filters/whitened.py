@@ -16,9 +16,9 @@ from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.errors import require
 from jointset.filters.remembered import Remembered
-from jointset.laws import DenseLaw
+from jointset.laws import DenseLaw, matrix_of
 from jointset.panel import Panel
-from jointset.pooling import matrix_of, steady
+from jointset.pooling import steady
 from jointset.storage import storable
 
 BLOCK = 1_000_000  # numbers that the laws of a block may hold

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jointset.contracts import Array, Region
+from jointset.contracts import Array, Forecast, Region
 from jointset.errors import require
 from jointset.horizons.horizon import Horizon
 from jointset.horizons.passes_ahead import AheadPass
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jointset.runs import Run
 
 
-def predicted_ahead(predictor: JointPredictor, law: Any, region: Region, steps: int) -> AheadSets:
+def predicted_ahead(predictor: JointPredictor, law: Forecast, region: Region, steps: int) -> AheadSets:
     """Sets of the next `steps` rows, from the law and the set of the next one: that very set where it is all."""
     if steps == 1:
         return sets_ahead((region, region), predictor.sensors)
@@ -35,7 +35,7 @@ def predicted_ahead(predictor: JointPredictor, law: Any, region: Region, steps: 
     return sets_ahead(horizon.regions(window), predictor.sensors, own)
 
 
-def stepped(predictor: JointPredictor, horizon: Horizon, law: Any, y: Array) -> Horizon:
+def stepped(predictor: JointPredictor, horizon: Horizon, law: Forecast, y: Array) -> Horizon:
     """The horizon after one more row (N,), from the law that was emitted for it."""
     walk = AheadPass(predictor, horizon, y[None], None)
     walk.see(_batch_of_one(law))
@@ -58,7 +58,7 @@ def run_through(
     return runs
 
 
-def _batch_of_one(law: Any) -> Any:
+def _batch_of_one(law: Forecast) -> _Batch:
     """The law of one row as that of a batch."""
     return _Batch(law)
 
@@ -66,7 +66,7 @@ def _batch_of_one(law: Any) -> Any:
 class _Batch:
     """A law of one row (N,) with a leading axis, for what is asked of laws here."""
 
-    def __init__(self, law: Any) -> None:
+    def __init__(self, law: Forecast) -> None:
         self.mean = np.asarray(law.mean)[None]
         if hasattr(law, "variance"):
             self.variance = np.asarray(law.variance)[None]

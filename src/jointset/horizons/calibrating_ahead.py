@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jointset.abilities import LooksAhead, OwnSetting, message_start
 from jointset.calibrating import late_rule
 from jointset.calibration.late import windows_needed
-from jointset.contracts import Array, MeanModel
+from jointset.contracts import Array, MeanModel, Score
 from jointset.errors import InputError, require
 from jointset.horizons.direct import Seen, learn_direct
 from jointset.horizons.horizon import Horizon, variances_of
@@ -22,6 +22,9 @@ from jointset.partial import GapScale
 from jointset.passes import laws_of
 from jointset.scores import Mahalanobis, MaxStudentised
 from jointset.trust import start_watch
+
+if TYPE_CHECKING:
+    from jointset.joint_predictor import JointPredictor
 
 LONGEST = 1000  # steps ahead
 ROWS = (3_000, 20_000)  # training rows that the law is learned on: at least, and at most
@@ -40,7 +43,7 @@ def require_horizon(steps: int) -> None:
     require(1 <= steps <= LONGEST, f"a horizon must be 1 to {LONGEST} steps, got {steps}")
 
 
-def horizon_for(predictor: Any, panel: Panel, steps: int) -> Horizon:
+def horizon_for(predictor: JointPredictor, panel: Panel, steps: int) -> Horizon:
     """The horizon of a fitted predictor, its radii from calibration rows; it stands where these end.
 
     The law is learned on the last training rows. Where these are not at hand, in a model that was loaded, the first
@@ -74,7 +77,7 @@ def horizon_for(predictor: Any, panel: Panel, steps: int) -> Horizon:
     return _calibrated(predictor, empty, panel)
 
 
-def _calibrated(predictor: Any, empty: Horizon, panel: Panel) -> Horizon:
+def _calibrated(predictor: JointPredictor, empty: Horizon, panel: Panel) -> Horizon:
     """The horizon with pools and gap scales from the windows of calibration rows."""
     gaps = bool(np.isnan(panel.values).any())
     walk = AheadPass(predictor, empty, panel.values, panel.timestamps, calibrating=True)
@@ -103,13 +106,13 @@ def _calibrated(predictor: Any, empty: Horizon, panel: Panel) -> Horizon:
     return Horizon(**{**vars(empty), **known, "before": walk.before, "clock": clock})
 
 
-def _series(score: Any, found: Array, measured: bool) -> Array:
+def _series(score: Score[Any], found: Array, measured: bool) -> Array:
     """Scores of windows in time order, those without an outcome left out."""
     series = score.place(found) if measured else found
     return series[~np.isnan(series)]
 
 
-def _seen(predictor: Any, panel: Panel) -> Seen:
+def _seen(predictor: JointPredictor, panel: Panel) -> Seen:
     """Means and variances of the rows of a panel, each before it was read, from a fresh state."""
     laws = list(_laws(predictor, panel))
     spreads = [variances_of(law) for law in laws]
@@ -118,7 +121,7 @@ def _seen(predictor: Any, panel: Panel) -> Seen:
     return Seen(panel, means, np.concatenate(spreads) if known else None)  # type: ignore[arg-type]
 
 
-def _laws(predictor: Any, panel: Panel) -> Iterator[Any]:
+def _laws(predictor: JointPredictor, panel: Panel) -> Iterator[Any]:
     """Laws of the rows of a panel in blocks, in the units of the data; of a published method its means."""
     filter_ = predictor.filter
     if not isinstance(filter_, OwnSetting):

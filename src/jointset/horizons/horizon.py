@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jointset.abilities import LooksAhead, Spread
 from jointset.calibration.late import LateACI
 from jointset.calibration.pool import ScorePool
-from jointset.contracts import Array, Region, Score
+from jointset.contracts import Array, Forecast, Region, Score
 from jointset.horizons.direct import DirectLaw
 from jointset.storage import storable, storable_not_finite
 from jointset.trust import Watch
 from jointset.window_laws import WindowLaw
+
+if TYPE_CHECKING:
+    from jointset.joint_predictor import JointPredictor
 
 CHUNK = 4_000_000  # numbers that the laws of a block of windows may hold
 
@@ -63,7 +66,9 @@ class Horizon:
         """Radii of the sets of the window that begins now (H + 1,)."""
         return radii_at(self.rule, self.pools, self.levels, self.lateness)
 
-    def laws(self, predictor: Any, law: Any, before: Array, times: Array | None) -> Iterator[tuple[int, WindowLaw]]:
+    def laws(
+        self, predictor: JointPredictor, law: Forecast, before: Array, times: Array | None
+    ) -> Iterator[tuple[int, WindowLaw]]:
         """Laws of windows, a few at a time, with the place of the first; from those of the next row (T, N)."""
         size = max(1, CHUNK // (self.steps * before.shape[-1]))
         if self.model is None:
@@ -78,9 +83,10 @@ class Horizon:
             spread = None if variances is None else variances[own]
             yield at, self.model.law(law.mean[own], spread, before[own], stamps)
 
-    def next_law(self, predictor: Any, law: Any) -> WindowLaw:
+    def next_law(self, predictor: JointPredictor, law: Forecast) -> WindowLaw:
         """Law of the window that begins now, from that of the next row (N,)."""
         if self.model is None:
+            assert isinstance(predictor.filter, LooksAhead)
             return next(iter(predictor.filter.ahead(law, self.steps, predictor.shift, predictor.scale)))[1]
         variances = variances_of(law)
         spread = None if variances is None else variances[None]
@@ -117,6 +123,6 @@ def radii_at(rule: LateACI, pools: Sequence[ScorePool], levels: Array, lateness:
     return np.array([rule.radius(*trio) for trio in trios])
 
 
-def variances_of(law: Any) -> Array | None:
+def variances_of(law: object) -> Array | None:
     """Variances (..., N) of a law that has them."""
     return np.asarray(law.variance) if isinstance(law, Spread) else None

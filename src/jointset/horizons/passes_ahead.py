@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from jointset.horizons.direct import fill_from
 from jointset.horizons.horizon import Announced, Horizon, radii_at
 from jointset.scores import MaxStudentised
 from jointset.window_laws import WindowLaw
+
+if TYPE_CHECKING:
+    from jointset.joint_predictor import JointPredictor
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,9 @@ class AheadRun:
 class AheadPass:
     """The windows of a predictor's horizon through the rows of a panel, fed with the laws of these rows in order."""
 
-    def __init__(self, predictor: Any, horizon: Horizon, values: Array, times: Array | None, calibrating: bool = False):
+    def __init__(
+        self, predictor: JointPredictor, horizon: Horizon, values: Array, times: Array | None, calibrating: bool = False
+    ):
         self.predictor, self.horizon, self.values = predictor, horizon, np.asarray(values, dtype=float)
         measured = calibrating and bool(np.isnan(self.values).any())
         self.method = "measure" if measured else "score"
