@@ -19,8 +19,10 @@ from jointset.filters.var import VARFilter
 from jointset.parts import plugins
 from jointset.residuals.components import FactorBox, GroupMaximum, OrthogonalBlocks
 from jointset.residuals.conditional import Local, TimeOfDay
+from jointset.residuals.linear_heads import LinearHeads
 from jointset.residuals.shapes import EWMA, Constant, Rolling
 from jointset.residuals.splits import ResidualSplit
+from jointset.residuals.topology import Topology
 
 PAPER = "this paper"
 SUN, XU, XIE = "Sun and Yu 2024", "Xu et al. 2024", "Xu and Xie 2023"
@@ -107,6 +109,15 @@ OWN = (
         covariance="three bands of graph frequencies, alpha shared",
         needs=("graph",),
     ),
+    _static(
+        "staci",
+        Topology,
+        covariance="one covariance, mixed with the graph's",
+        tuned="held-out pilot rows",
+        needs=("graph",),
+        pilot="validation",
+        reference="Zhang et al. 2025",
+    ),
     _conditional(
         "ewma",
         EWMA,
@@ -131,6 +142,14 @@ OWN = (
         reference="Messoudi et al. 2022",
         cost=4.0,
     ),
+    _conditional(
+        "msr",
+        LinearHeads,
+        covariance="diagonal plus low rank, linear in calendar and level",
+        tuned="MLE, held-out training rows",
+        reference="Braun et al. 2025",
+        cost=4.0,
+    ),
     _kalman(
         "kalman",
         GraphLGSSM,
@@ -153,6 +172,17 @@ OWN = (
         covariance="scales of the moment, moving correlations",
         tuned="held-out training rows",
         cost=8.0,
+    ),
+    Method(
+        "space",
+        VARFilter,
+        mean="own VAR with calendar",
+        covariance="that of var, radius from a window that stands",
+        tuned="held-out training rows",
+        adaptive="window and ACI",
+        rule="window",
+        cost=8.0,
+        reference="SPACE, in words",
     ),
     Method(
         "quick",

@@ -157,8 +157,8 @@ def row(
     require_geometry(parse(name))
     shape, table = TABLE[method].maker(protocol)(), protocol == "table"
     components = isinstance(shape, Splitting)
-    centred = components and shape.centred
-    if centred:
+    centred = getattr(shape, "centred", False)
+    if components and centred:
         shape = replace(shape, split=replace(shape.split, seed=seed))
     options: dict[str, Any] = {"shape": shape, "centred": centred, "cold": table, "name": name}
     if backbone is not None:

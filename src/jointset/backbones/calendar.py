@@ -37,11 +37,15 @@ class Calendar(NamedTuple):
 
 
 def calendar_of(panel: Panel, day: int, week: int) -> Calendar:
-    """As many harmonics as asked for, of the periods that the rows span twice and meet twice a harmonic."""
-    cadence = panel.cadence
-    if panel.timestamps is None or not cadence:
+    """As many harmonics as asked for, of the periods that the rows of a panel span twice and meet twice a harmonic."""
+    return calendar_at(panel.timestamps, panel.cadence, day, week)
+
+
+def calendar_at(times: Array | None, cadence: int | None, day: int, week: int) -> Calendar:
+    """The same of rows at these times, epoch seconds, so many seconds apart."""
+    if times is None or not cadence:
         return Calendar()
-    span = int(panel.timestamps[-1] - panel.timestamps[0])
+    span = int(times[-1] - times[0])
     counts = (
         min(asked, (period - 1) // (2 * cadence)) if span >= CYCLES * period else 0
         for period, asked in ((DAY, day), (WEEK, week))

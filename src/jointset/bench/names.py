@@ -120,7 +120,7 @@ def methods_named(text: str) -> list[str]:
     method or of the methods of a group, `grid` of all.
 
     >>> methods_named("conditional,gnf:ellipsoid+aci,static:ellipsoid")
-    ['ewma', 'rolling', 'time-of-day', 'local', 'gnf+aci', 'static']
+    ['ewma', 'rolling', 'time-of-day', 'local', 'msr', 'gnf+aci', 'static']
     """
     names = [name for item in _items(text) for name in _methods_of(item.lower())]
     return list(dict.fromkeys(_checked(name) for name in names))
@@ -151,7 +151,7 @@ def _methods_of(item: str) -> Sequence[str]:
         base + ("" if rule == TABLE[name].rule else f"+{rule}")
         for name in dict.fromkeys(members)
         for base in _shapes_of(name)
-        for rule in GRID_RULES
+        for rule in dict.fromkeys((*GRID_RULES, TABLE[name].rule))
     ]
 
 
