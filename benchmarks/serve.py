@@ -1,9 +1,10 @@
-"""What the service sustains here: durable readings a second, latency, memory, disk, kills, requests at random.
+"""What the service sustains here: durable rows a second, latency, memory, disk, kills, requests at random.
 
-    python benchmarks/serve.py [--rows 20000] [--model FOLDER ...] [--kills 200] [--requests 10000] [--memory 1000000]
+    python benchmarks/serve.py [--rows 20000] [--model FOLDER ROWS.csv] [--kills 200] [--requests 10000] [--soak 50000]
 
 All on loopback, against `jointset serve` in a process of its own; the ratio is to `jointset stream` on the same rows in
-this process, which keeps nothing on the disk. A model of 20 simulated sensors is made; --model adds others.
+this process, which keeps nothing on the disk. A model of 20 simulated sensors is made and sent the test rows of its
+network over and over; --model adds others with rows of theirs.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,12 +27,21 @@ sys.path.insert(0, str(ROOT / "tests" / "serve"))
 
 import psutil
 
-from jointset import GraphLGSSM, JointPredictor, generate_grssf
+from jointset import GraphLGSSM, JointPredictor, Panel, generate_grssf
 from jointset.methods import load_predictor
 from jointset.streaming import Stream
 
 BATCH = 50
 LONGEST = 150.0  # seconds of any one measurement
+ASKED = ("region", "history", "trust", "alarms", "columns?detail=true", "announced")  # while it soaks
+
+
+class Model(NamedTuple):
+    """A model folder, its sensors, and rows that it is sent, None = missing."""
+
+    folder: Path
+    sensors: tuple[str, ...]
+    readings: list[list[float | None]]
 
 
 class Service:
@@ -81,14 +92,12 @@ class Service:
         self.process.wait(30)
 
 
-def bodies(predictor, count: int, batch: int, first: int = 0, seed: int = 0):
-    """Bodies of so many rows, a batch each."""
-    rng, n = np.random.default_rng(seed), len(predictor.sensors)
+def bodies(model: Model, count: int, batch: int, first: int = 0):
+    """Bodies of so many rows, a batch each: the readings of the model over and over, missing ones null."""
     for start in range(first, first + count, batch):
-        values = predictor.shift + predictor.scale * 0.5 * rng.standard_normal((batch, n))
         rows = [
-            {"time": 1_700_000_000 + 300 * (start + i), "values": dict(zip(predictor.sensors, row, strict=True))}
-            for i, row in enumerate(values.tolist())
+            {"time": 1_700_000_000 + 300 * i, "values": dict(zip(model.sensors, row, strict=True))}
+            for i, row in ((i, model.readings[i % len(model.readings)]) for i in range(start, start + batch))
         ]
         yield json.dumps(rows if batch > 1 else rows[0]).encode()
 
@@ -121,43 +130,41 @@ def streamed(predictor, texts) -> float:
     return len(lines) / (time.perf_counter() - began)
 
 
-def measured(name: str, model: Path, rows: int, folder: Path) -> None:
+def measured(model: Model, rows: int, folder: Path) -> None:
     """Throughput, latency and size for one model."""
-    predictor = load_predictor(model)
-    service = Service(model, folder / name)
+    name, predictor = model.folder.name, load_predictor(model.folder)
+    service = Service(model.folder, folder / name)
     try:
-        sent(service.port, bodies(predictor, 500, BATCH, seed=9))  # warm
-        batches = list(bodies(predictor, rows, BATCH, 10_000))
+        sent(service.port, bodies(model, 500, BATCH))  # warm
+        batches = list(bodies(model, rows, BATCH, 10_000))
         service.cpu(1)
         began = time.perf_counter()
         took = sent(service.port, batches)
         batched = BATCH * len(took) / (time.perf_counter() - began)
         done = BATCH * len(took)
         cost = f"{service.cpu(done):.2f} ms of CPU each"
-        tell(name, "batches of 50", f"{batched:,.0f} readings/s, median batch {1e3 * np.median(took):.1f} ms, {cost}")
+        tell(name, "batches of 50", f"{batched:,.0f} rows/s, median batch {1e3 * np.median(took):.1f} ms, {cost}")
         tell(name, "ratio to stream without a disk", f"{batched / streamed(predictor, batches[:20]):.2f}")
-        singles = list(bodies(predictor, min(rows // 10, 3_000), 1, 10_000_000))
+        singles = list(bodies(model, min(rows // 10, 3_000), 1, 10_000_000))
         service.cpu(1)
         began = time.perf_counter()
         took = sent(service.port, singles)
         rate = len(took) / (time.perf_counter() - began)
         median, p99, worst = 1e3 * np.quantile(took, (0.5, 0.99, 1.0))
         times = f"median {median:.1f}, p99 {p99:.1f}, worst {worst:.1f} ms"
-        tell(
-            name, "singly, one sender", f"{rate:,.0f} readings/s, {times}, {service.cpu(len(took)):.2f} ms of CPU each"
-        )
-        rate = together(service.port, predictor, 8, len(singles) // 8)
-        tell(name, "singly, eight senders", f"{rate:,.0f} readings/s")
+        tell(name, "singly, one sender", f"{rate:,.0f} rows/s, {times}, {service.cpu(len(took)):.2f} ms of CPU each")
+        rate = together(service.port, model, 8, len(singles) // 8)
+        tell(name, "singly, eight senders", f"{rate:,.0f} rows/s")
         total = done + len(singles) * 2 + 500
-        tell(name, "disk", f"{service.size() / total:,.0f} bytes a reading with its answer")
+        tell(name, "disk", f"{service.size() / total:,.0f} bytes a row with its answer")
         tell(name, "memory", f"{service.memory():.0f} MiB")
     finally:
         service.stop()
 
 
-def together(port: int, predictor, senders: int, each: int) -> float:
-    """Readings a second of several senders at once; what comes late is kept all the same."""
-    texts = [list(bodies(predictor, each, 1, 20_000_000 + 100_000 * k)) for k in range(senders)]
+def together(port: int, model: Model, senders: int, each: int) -> float:
+    """Rows a second of several senders at once; what comes late is kept all the same."""
+    texts = [list(bodies(model, each, 1, 20_000_000 + 100_000 * k)) for k in range(senders)]
     threads = [threading.Thread(target=sent, args=(port, mine)) for mine in texts]
     began = time.perf_counter()
     for thread in threads:
@@ -167,16 +174,20 @@ def together(port: int, predictor, senders: int, each: int) -> float:
     return senders * each / (time.perf_counter() - began)
 
 
-def memory_over(model: Path, rows: int, folder: Path) -> None:
-    """Memory of the service as rows come in, in tenths."""
-    predictor, service, marks = load_predictor(model), Service(model, folder / "memory"), []
+def soaked(model: Model, rows: int, seconds: float, folder: Path) -> None:
+    """Memory of the service in tenths of the rows, or of the seconds where these end first; readers ask as well."""
+    service, marks, done, began = Service(model.folder, folder / "soak"), [], 0, time.monotonic()
     try:
-        for tenth in range(10):
-            sent(service.port, bodies(predictor, rows // 10, BATCH, tenth * rows, tenth))
-            marks.append(service.memory())
-            tell("memory", f"after {rows * (tenth + 1) // 10:,} rows", f"{marks[-1]:.1f} MiB")
+        while done < rows and time.monotonic() < began + seconds:
+            done += BATCH * len(sent(service.port, bodies(model, 10 * BATCH, BATCH, done)))
+            for path in ASKED:
+                service.ask("GET", f"/city/{path}")
+            if max(done / rows, (time.monotonic() - began) / seconds) >= (len(marks) + 1) / 10:
+                marks.append(service.memory())
+                tell("soak", f"{done:,} rows, {done * len(model.sensors):,} readings", f"{marks[-1]:.1f} MiB")
         drift = max(marks[1:]) / min(marks[1:]) - 1
-        tell("memory", f"largest over smallest after the first {rows // 10:,} rows", f"{100 * drift:.1f} % apart")
+        tell("soak", "largest over smallest after the first tenth", f"{100 * drift:.1f} %")
+        tell("soak", f"in {time.monotonic() - began:,.0f} s", f"{service.size() / done:,.0f} bytes a row on the disk")
     finally:
         service.stop()
 
@@ -212,17 +223,26 @@ def tell(*cells: str) -> None:
     print("  ".join([f"{cells[0]:20s}", f"{cells[1]:44s}", *cells[2:]]), flush=True)
 
 
-def simulated(folder: Path) -> Path:
-    train, _, calibration, _ = generate_grssf("A", n=20, length=3_000, seed=0).panel.split()
+def simulated(folder: Path) -> Model:
+    train, _, calibration, test = generate_grssf("A", n=20, length=3_000, seed=0).panel.split()
     JointPredictor(GraphLGSSM()).fit(train).calibrate(calibration).save(folder / "kalman-20")
-    return folder / "kalman-20"
+    return Model(folder / "kalman-20", test.sensors, cells(test))
+
+
+def given(folder: str, rows: str) -> Model:
+    sensors = load_predictor(Path(folder)).sensors
+    return Model(Path(folder), sensors, cells(Panel.read(rows).select(sensors)))
+
+
+def cells(panel: Panel) -> list[list[float | None]]:
+    return [[None if x != x else x for x in row] for row in panel.values.tolist()]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name, usual in (("rows", 20_000), ("kills", 0), ("requests", 0), ("memory", 0), ("seed", 0)):
+    for name, usual in (("rows", 20_000), ("kills", 0), ("requests", 0), ("soak", 0), ("seconds", 240), ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=usual)
-    parser.add_argument("--model", type=Path, action="append", default=[])
+    parser.add_argument("--model", nargs=2, action="append", default=[], metavar=("FOLDER", "ROWS.csv"))
     asked = parser.parse_args()
     load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
     print(f"{os.cpu_count()} cores, load {load}")
@@ -230,14 +250,14 @@ def main() -> None:
         folder = Path(place)
         small = simulated(folder)
         if asked.rows:
-            for model in (small, *asked.model):
-                measured(model.name, model, asked.rows, folder / "speed")
-        if asked.memory:
-            memory_over(small, asked.memory, folder)
+            for model in (small, *(given(*one) for one in asked.model)):
+                measured(model, asked.rows, folder / "speed")
+        if asked.soak:
+            soaked(small, asked.soak, asked.seconds, folder)
         if asked.kills:
-            killed(small, asked.kills, folder, asked.seed)
+            killed(small.folder, asked.kills, folder, asked.seed)
         if asked.requests:
-            fuzzed(small, asked.requests, folder, asked.seed)
+            fuzzed(small.folder, asked.requests, folder, asked.seed)
 
 
 if __name__ == "__main__":

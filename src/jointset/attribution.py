@@ -66,13 +66,15 @@ def explained(predictor: Explains, law: Forecast, y: Array, score: float) -> Exp
     if type(predictor.score) is not Mahalanobis or not isinstance(law, (DenseLaw, LowRankLaw)) or math.isnan(score):
         given = law.given_others(y) if isinstance(law, TellsOneFromOthers) else None
         return Explained(predictor.score.contributions(law, y), attribution(predictor, law, y), given)
-    missing = np.isnan(y)
-    e = np.where(missing, 0.0, y - law.mean)
+    missing, e = np.isnan(y), y - law.mean
+    gaps = np.count_nonzero(missing)
+    e = np.where(missing, 0.0, e) if gaps else e
     solved, precision = _precision_terms(law, e, missing)
-    precision = np.where(missing, 1.0, precision)
+    precision = np.where(missing, 1.0, precision) if gaps else precision
     step, shares = solved / precision, adding_to_one(e * solved)
     shares = shares * score if math.isfinite(score) else np.where(shares == 0, 0.0, shares * score)
-    return Explained(solved * step, shares, (y - step, np.where(missing, np.nan, precision**-0.5)))
+    sd = precision**-0.5
+    return Explained(solved * step, shares, (y - step, np.where(missing, np.nan, sd) if gaps else sd))
 
 
 def _precision_terms(law: AnyLaw, e: Array, missing: Array) -> tuple[Array, Array]:
@@ -85,7 +87,7 @@ def _precision_terms(law: AnyLaw, e: Array, missing: Array) -> tuple[Array, Arra
     return w * (e - L @ (inner @ (w * e))), w - w * w * (L * inner.T).sum(1)
 
 
-def neighbourhoods(predictor: Explains, law: Forecast, y: Array) -> list[Neighbourhood]:
+def neighbourhoods(predictor: Explains, law: Forecast, y: Array, shares: Array | None = None) -> list[Neighbourhood]:
     """The neighbourhoods with a reading, the one most to blame first; none where the method has no covariance."""
     normal = normal_law(law)
     if np.isnan(y).all() or normal is None:
@@ -93,9 +95,8 @@ def neighbourhoods(predictor: Explains, law: Forecast, y: Array) -> list[Neighbo
     names, missing = predictor.sensors, np.isnan(y)
     around = [(i, places[~missing[places]]) for i, places in closed_neighbourhoods(predictor.graph, len(y))]
     around = [(i, places) for i, places in around if len(places)]
-    parts = attribution(predictor, law, y) / np.maximum(
-        np.bincount(np.concatenate([p for _, p in around]), minlength=len(y)), 1
-    )
+    shares = attribution(predictor, law, y) if shares is None else shares
+    parts = shares / np.maximum(np.bincount(np.concatenate([p for _, p in around]), minlength=len(y)), 1)
     drops = _drops(normal, y, [places for _, places in around])
     found = [
         Neighbourhood(names[i], tuple(names[j] for j in places), float(drop), float(parts[places].sum()))
@@ -128,7 +129,7 @@ def _precision(law: AnyLaw, e: Array) -> tuple[Array, Callable[[Array], Array]]:
     """P e (N,), and the block of P of sensors at given places, P the precision of the law of one step."""
     if isinstance(law, DenseLaw):
         P = law.covariance.precision
-        return e @ P, lambda at: P[np.ix_(at, at)]
+        return e @ P, lambda at: P[at[:, None], at]
     w, L = 1.0 / law.diagonal, law.factor
     left = w[:, None] * L
     inner = np.linalg.solve(lowrank.capacitance(w, L), left.T)

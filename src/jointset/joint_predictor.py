@@ -217,7 +217,7 @@ class JointPredictor(Explains):
         own = in_own_units(self.score, scores)
         several = np.ndim(scores) > 0
         score = float(one_score(self.calibration, self.calibration_state, own[None])[0] if several else scores)
-        inside = bool(np.all(scores <= radii))
+        inside = bool(np.all(scores <= radii)) if several else bool(scores <= radii)
         after = self.filter.step(self.filter_state, (y - self.shift) / self.scale)
         self.filling = self.filling and filling_after(self, law, self.filling, y)
         self.calibration_state = moved(self.calibration, self.calibration_state, own)
@@ -226,12 +226,12 @@ class JointPredictor(Explains):
         self.filter_state, self._pending = after, None
         self.watch = self.watch and self.watch.update(score, inside)
         self.health = self.health and observe(self.health, y)
-        return Outcome(score, radius, inside, int(y.size - np.isnan(y).sum()))
+        return Outcome(score, radius, inside, int(y.size - np.count_nonzero(np.isnan(y))))
 
     def _ahead(self) -> tuple[Any, Array | float, float]:
         """Law of the next step in the units of the data, what cuts out its set, and its radius as one number."""
-        self._require_calibrated()
         if self._pending is None:
+            self._require_calibrated()
             law = self.filter.law(self.filter_state).rescale(self.shift, self.scale)
             rule, state = self.calibration, self.calibration_state
             self._pending = law, *shown_radii(self.score, rule, state)

@@ -61,16 +61,19 @@ class Neighbourhoods:
         for row, (_, places) in zip(self.members, found, strict=True):
             row[places] = 1.0
         self.least = READ * self.members.sum(axis=1)
-        self.weight = 1.0 / np.sqrt(self.members.sum(axis=1))
+        self.roots = np.sqrt(self.members.sum(axis=1))
+        self.weight = 1.0 / self.roots
 
     def __len__(self) -> int:
         return len(self.centres)
 
     def sums(self, z: Array) -> Array:
         """Sums (..., K) of cut errors (..., N) over the root of how many were read; NaN where too few were."""
-        read = ~np.isnan(z)
+        read, cut = ~np.isnan(z), np.minimum(np.maximum(z, -CUT), CUT)
+        if np.count_nonzero(read) == read.size:
+            return (cut @ self.members.T) / self.roots
         count = read @ self.members.T
-        total = np.where(read, np.clip(z, -CUT, CUT), 0.0) @ self.members.T
+        total = np.where(read, cut, 0.0) @ self.members.T
         return np.where(count >= self.least, total / np.sqrt(np.maximum(count, 1.0)), np.nan)
 
 
@@ -79,13 +82,13 @@ def start_jumps(usual: UsualJumps) -> JumpState:
     return JumpState(usual.sensors, usual.sets, np.full((LAG, len(usual.sets)), np.nan))
 
 
-def follow(around: Neighbourhoods, usual: UsualJumps, state: JumpState, errors: Array) -> tuple[JumpState, Array]:
-    """After the errors (N,) of one more row, and J (2, K) of rises and drops of every neighbourhood."""
+def follow(around: Neighbourhoods, usual: UsualJumps, state: JumpState, errors: Array) -> JumpState:
+    """After the errors (N,) of one more row."""
     sums = around.sums(errors / np.sqrt(_mixed(usual.sensors, state.sensors, SENSOR_USUAL)))
     now = sums / np.sqrt(_mixed(usual.sets, state.sets, SET_USUAL))
     past = np.concatenate([state.past[1:], now[None]])
     sensors = _moved(state.sensors, errors, SENSOR_MEMORY)
-    return JumpState(sensors, _moved(state.sets, sums, SET_MEMORY), past), jump(past)
+    return JumpState(sensors, _moved(state.sets, sums, SET_MEMORY), past)
 
 
 def jump(past: Array) -> Array:
@@ -96,12 +99,13 @@ def jump(past: Array) -> Array:
     >>> jump(np.array([[0.0], [0.0], [0.0], [-6.0], [-1.0]])).round(2).tolist()
     [[0.0], [4.95]]
     """
-    early = past[:2]
-    before = (np.where(np.isnan(early), 0.0, early).sum(axis=0) + past[2]) / (2.0 * math.sqrt(3.0))
+    early = np.where(np.isnan(past[:2]), 0.0, past[:2])
+    before = (early[0] + early[1] + past[2]) / (2.0 * math.sqrt(3.0))
     first, both = past[3], (past[3] + past[4]) / math.sqrt(2.0)
-    rise = np.minimum(first, both) - np.maximum(before, 0.0)
-    drop = -np.maximum(first, both) + np.minimum(before, 0.0)
-    return np.fmax(np.stack([rise, drop]), 0.0)
+    found = np.empty((2, *before.shape))
+    np.subtract(np.minimum(first, both), np.maximum(before, 0.0), out=found[0])
+    np.subtract(np.minimum(before, 0.0), np.maximum(first, both), out=found[1])
+    return np.fmax(found, 0.0, out=found)
 
 
 def usual_jumps(errors: Array, edges: Edges | None, cadence: float | None) -> UsualJumps | None:

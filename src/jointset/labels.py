@@ -91,7 +91,7 @@ def reading_of(y: Reading, sensors: tuple[str, ...]) -> Array:
     n = len(sensors)
     if isinstance(y, np.ndarray) or not (labelled := _labelled(y)):
         values = _numbers(y)
-        if values.shape == (n,) and not (np.abs(values) > LARGEST).any():  # as nearly all are
+        if values.shape == (n,) and not np.count_nonzero(np.abs(values) > LARGEST):  # as nearly all are
             return values
     else:
         values = _by_label(*labelled, sensors)

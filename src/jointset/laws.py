@@ -68,6 +68,9 @@ class DenseLaw:
 
     def mahalanobis(self, y: Array) -> Array:
         """Squared Mahalanobis distance (...) on the observed entries; NaN where nothing is observed."""
+        if np.ndim(y) == 1 == self.mean.ndim and not np.count_nonzero(np.isnan(y)):
+            found: Array = self.covariance.distance(y - self.mean)
+            return found
         return blank_where_unseen(self._observed(lambda e, S: S.distance(e), y), y)
 
     def nll(self, y: Array) -> Array:
@@ -144,7 +147,10 @@ class DenseLaw:
 
     def rescale(self, shift: Array, scale: Array) -> DenseLaw:
         """Law of shift + scale * Y."""
-        return DenseLaw(shift + scale * self.mean, self.covariance.rescale(scale))
+        law = object.__new__(DenseLaw)  # of parts that are known to fit: live use makes one a step
+        object.__setattr__(law, "mean", shift + scale * self.mean)
+        object.__setattr__(law, "covariance", self.covariance.rescale(scale))
+        return law
 
     def sample(self, rng: np.random.Generator) -> Array:
         """One draw (..., N) from each law of the batch."""

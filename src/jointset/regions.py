@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 def mahalanobis_score(law: Law, y: Array, gaps: GapScale = UNCALIBRATED) -> Array:
     """Squared Mahalanobis distance (...); rows with gaps are put on the scale of complete ones."""
-    if not np.isnan(y).any():
+    if not np.count_nonzero(np.isnan(y)):
         return settled(law.mahalanobis(y))
     return gaps.levelled(settled(placed_distance(distance_measured(law, y), gaps)), y)
 

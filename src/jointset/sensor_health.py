@@ -74,9 +74,11 @@ def observe(health: Health, y: Array) -> Health:
     ([3, 1], [0, 2])
     """
     seen = ~np.isnan(y)
-    same = np.where(seen, np.where(y == health.value, health.same + 1, 1), health.same)
-    gap = np.where(seen, 0, health.gap + 1)
-    return Health(np.where(seen, y, health.value), same, gap, 0 if seen.any() else health.empty + 1)
+    count, same = np.count_nonzero(seen), np.where(y == health.value, health.same + 1, 1)
+    if count == len(y):  # as nearly all are
+        return Health(y.copy(), same, np.zeros(count, dtype=np.int64))
+    gap, same = np.where(seen, 0, health.gap + 1), np.where(seen, same, health.same)
+    return Health(np.where(seen, y, health.value), same, gap, 0 if count else health.empty + 1)
 
 
 def observe_rows(health: Health, values: Array) -> Health:
@@ -99,6 +101,8 @@ def observe_rows(health: Health, values: Array) -> Health:
 
 def ailing(health: Health, usual: Usual, sensors: Sequence[str]) -> dict[str, list[str]]:
     """Names of the sensors that are silent, and of those that are stuck."""
+    if not np.count_nonzero(np.maximum(health.gap, health.same) > LEAST):  # none is that long, as in nearly all rows
+        return {"silent": [], "stuck": []}
     found = {"silent": health.silent(usual), "stuck": health.stuck(usual)}
     return {kind: [sensors[i] for i in np.flatnonzero(which).tolist()] for kind, which in found.items()}
 

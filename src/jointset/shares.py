@@ -38,6 +38,10 @@ def maximum_shares(ratios: Array) -> Array:
 
 def adding_to_one(parts: Array) -> Array:
     """Parts (..., N) over their sum, 0 where that is 0; where some are infinite, these share alike."""
+    if parts.ndim == 1:
+        whole = parts.sum()
+        if whole != 0 and np.isfinite(whole):  # as nearly all are
+            return parts / whole
     parts = np.where(np.isinf(parts).any(-1, keepdims=True), np.isinf(parts), parts)
     total = parts.sum(-1, keepdims=True)
     return np.divide(parts, total, out=np.zeros(parts.shape), where=total != 0)

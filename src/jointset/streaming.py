@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.attribution import explained
 from jointset.clock_coverage import clock_coverage
 from jointset.contracts import Array
 from jointset.errors import InputError, require, some
@@ -21,6 +22,7 @@ from jointset.limits import UNLIMITED, Limits
 from jointset.live_cells import Options, Reading
 from jointset.live_rows import BAD, readings
 from jointset.outliers import require_sane, too_large
+from jointset.own_bands import studentised
 from jointset.row_clock import Event, RowClock, span
 from jointset.sensor_health import LEAST, ailing, expecting_nothing, falling_ill, observe, start_health, unknown_usual
 from jointset.times import live_seconds
@@ -221,11 +223,12 @@ def take_step(predictor: JointPredictor, y: Array, top: int = 3, limits: Limits 
     region, after = predictor.predict(), predictor.copy()
     with np.errstate(all="ignore"):
         outcome = after.update(y)
-        contributions, shares, given = predictor.explained(y, outcome.score)
-        errors, named = predictor.errors(y), _named(predictor, y, contributions, shares, given, top, limits)
-        scored = not math.isnan(outcome.score) or not outcome.observed
-        finite = scored and np.isfinite(after.predict().center).all()
-        around = predictor.neighbourhoods(y) if finite and not outcome.inside else []
+        law = predictor._ahead()[0]  # not by the methods: they would look at the labels of y again
+        contributions, shares, given = explained(predictor, law, y, outcome.score)
+        errors, named = studentised(law, y), _named(predictor, y, contributions, shares, given, top, limits)
+        scored, center = not math.isnan(outcome.score) or not outcome.observed, after.predict().center
+        finite = scored and np.count_nonzero(np.isfinite(center)) == len(center)
+        around = predictor.neighbourhoods(y, shares) if finite and not outcome.inside else []
     if not finite:
         worst = int(np.nanargmax(np.abs(y)))
         raise InputError(too_large(predictor.sensors[worst], y[worst]))
@@ -248,9 +251,8 @@ def _named(
     """The sensors that contribute most: value, what was to be expected given all others, and the sensor's own band."""
     places = largest(contributions, y, top)
     own = predictor.own_bounds()
-    unknown = (np.full(len(y), np.nan), np.full(len(y), np.nan))
-    mean, sd = unknown if given is None else given
-    low, high = limits.clip(unknown if own is None else own)
+    mean, sd = (np.full(len(y), np.nan),) * 2 if given is None else given
+    low, high = (np.full(len(y), np.nan),) * 2 if own is None else limits.clip(own)
     return {
         i: {
             "sensor": predictor.sensors[i],

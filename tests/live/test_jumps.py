@@ -5,7 +5,7 @@ import pytest
 
 from jointset import Panel
 from jointset.graph_edges import edges_of
-from jointset.jumps import Neighbourhoods, follow, start_jumps, usual_jumps
+from jointset.jumps import Neighbourhoods, follow, jump, start_jumps, usual_jumps
 from jointset.live.alarms import Alarms, Config, state_from_json, state_to_json
 from jointset.live.displaced import Jumps
 from jointset.live.happenings import GREEN, Happening, happening
@@ -67,7 +67,8 @@ def changed(errors, course, sensors, start=5144, length=6):
 def test_stepping_finds_the_same_jumps_as_a_whole_block(errors, usual):
     around, state, most = Neighbourhoods(edges_of(RING), N), start_jumps(usual), []
     for one in errors[:4320]:
-        state, found = follow(around, usual, state, one)
+        state = follow(around, usual, state, one)
+        found = jump(state.past)
         most.append(found.max(axis=1))
     days = np.array(most)[4320 % 288 :].reshape(-1, 288, 2).max(axis=1)
     assert np.allclose(days.T[:, 1:], usual.largest) and usual.rows == 288
@@ -189,3 +190,11 @@ def test_a_drop_by_a_fifth_of_a_neighbourhood_is_found_through_a_model(city):
     assert 1800.0 * 100 <= first.time <= 1800.0 * 105
     assert {*first.neighbourhood} <= {"s2", "s3", "s4", "s5", "s6", "s7", "s8"}
     assert len([one for one in told if one.kind == "sustained" and one.event == "raised"]) == 1
+
+
+def test_no_jump_is_larger_than_the_sum_before_the_last():
+    """So a row whose sums before it are all small needs no look at jumps."""
+    rng = np.random.default_rng(0)
+    past = rng.standard_t(2, (5, 2_000))
+    past[rng.random(past.shape) < 0.1] = np.nan
+    assert (jump(past) <= np.where(np.isnan(past[3]), 0.0, np.abs(past[3]))).all()

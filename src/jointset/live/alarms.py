@@ -133,6 +133,8 @@ class Alarms:
             *(cause("stuck", (name,), (name,), ill_words("stuck", (name,))) for name in happening.stuck),
             *self._coverage(state, happening),
         ]
+        if not causes and not state.open:
+            return state, []
         opened, changes, count = settle(state.open, causes, happening.time, state.alarms, state.empty > 0)
         state = state._replace(open=opened, alarms=count)
         over = [one for one in changes if one.event == "cleared" and one.kind == "sustained"]
@@ -168,12 +170,12 @@ class Alarms:
             return state._replace(empty=state.empty + 1, red=red, local=local)
         bet = log_bet(rank_among(state.reference, now.score) if math.isnan(now.rank) else now.rank)
         shares = _normed(now.shares)
-        missed = (shares > MOST) & (now.inside is False)
+        faults = state.faults + np.where(shares > MOST, 1.0, -LEAK) if now.inside is False else state.faults - LEAK
         state = state._replace(
             log_r=max(min(add_evidence(state.log_r, bet), state.limit + HIGHEST), NONE),
             heat=state.heat + MEMORY * (bet - state.heat),
             blame=state.blame + MEMORY * (max(bet, 0.0) * shares - state.blame),
-            faults=np.clip(state.faults + np.where(missed, 1.0, -LEAK), 0.0, 2.0 * BLAMED),
+            faults=np.minimum(np.maximum(faults, 0.0), 2.0 * BLAMED),
             empty=0,
             red=red,
             local=self._moved(state.local, now.errors),
@@ -224,7 +226,7 @@ class Alarms:
     def _faults(self, state: State) -> list[Alarm]:
         """A cause for each sensor that most of several misses are due to."""
         running = {one.who[0] for one in state.open if one.kind == "sensor"}
-        blamed = np.flatnonzero(state.faults >= FORGIVEN).tolist()
+        blamed = (state.faults >= FORGIVEN).nonzero()[0].tolist()
         names = [self.sensors[i] for i in blamed if state.faults[i] >= BLAMED or self.sensors[i] in running]
         return [
             cause("sensor", (name,), (name,), f"{name!r} reads what the others contradict: look at it")
@@ -302,8 +304,8 @@ def _closed(neighbours: Array) -> Array:
 
 def _normed(shares: Array) -> Array:
     """Shares (N,) that are positive and sum to 1, or to 0 where no sensor adds to the score."""
-    usual = np.isfinite(shares).all()
-    known = shares if usual else np.nan_to_num(shares, nan=0.0, posinf=1e150)
+    usual = np.isfinite(shares)
+    known = shares if np.count_nonzero(usual) == len(shares) else np.nan_to_num(shares, nan=0.0, posinf=1e150)
     positive = np.minimum(np.maximum(known, 0.0), 1e150)
     total = float(positive.sum())
     return positive / total if total > 0 else positive

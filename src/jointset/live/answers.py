@@ -29,9 +29,16 @@ def answer_of(entry: Entry, sensors: tuple[str, ...]) -> Answer:
         return {"row": entry.number, "time": entry.time, "late": True}
     facts = dict(entry.answer)
     top = facts.pop("top")
-    lower, upper = (numbers(end) for end in entry.bounds)
-    bounds = {name: [lower[i], upper[i]] for i, name in enumerate(sensors)}
+    bounds = dict(zip(sensors, pairs(entry.bounds), strict=True))
     return {"row": entry.number, "time": entry.time, **facts, "bounds": bounds, "top": top}
+
+
+def pairs(bounds: Array) -> list[list[float | None]]:
+    """Lower and upper ends (2, N) sensor by sensor, as JSON has them."""
+    if np.count_nonzero(np.isfinite(bounds)) == bounds.size:
+        found: list[list[float | None]] = bounds.T.tolist()
+        return found
+    return [numbers(ends) for ends in bounds.T]
 
 
 def numbers(values: Array) -> list[float | None]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.jumps import LAG, JumpState, Neighbourhoods, UsualJumps, follow, start_jumps
+from jointset.jumps import LAG, JumpState, Neighbourhoods, UsualJumps, follow, jump, start_jumps
 from jointset.live.evidence import gumbel_level
 
 LEAK = 1 / 24  # share of what it is off that a neighbourhood forgets in a row
@@ -56,13 +56,14 @@ class Jumps:
 
     def step(self, local: Local, errors: Array) -> Local:
         """After the errors (N,) of one more row."""
-        sums, found = follow(self.around, self.usual, local.sums, errors)
+        sums = follow(self.around, self.usual, local.sums, errors)
         off = tuple(one for one in (_carried(one, sums.past[-1]) for one in local.off) if one.back < LAG)
         now = np.where(np.isnan(errors), 0.0, errors)
-        for way, jumps, limit in zip(WAYS, found, self.limits, strict=True):
-            hits = np.flatnonzero(jumps >= limit)
-            if hits.size:
-                off = (*off, *self._new(hits, jumps, way, sums.past, np.clip(local.last + now, -FAR, FAR), off))
+        if np.count_nonzero(np.abs(sums.past[-2]) >= self.limits.min()):  # no J is larger than that
+            moved = np.clip(local.last + now, -FAR, FAR)
+            for way, jumps, limit in zip(WAYS, jump(sums.past), self.limits, strict=True):
+                hits = np.flatnonzero(jumps >= limit)
+                off = (*off, *self._new(hits, jumps, way, sums.past, moved, off))
         return Local(sums, now, off)
 
     def _new(

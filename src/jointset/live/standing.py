@@ -60,6 +60,8 @@ def engine_for(predictor: JointPredictor, cadence: int | None, config: Config | 
 def start(predictor: JointPredictor, engine: Alarms) -> Standing:
     """Before the first row."""
     alarms = engine.start(predictor.calibration_scores)
+    predictor = predictor.copy()
+    predictor.health = None  # of the calibration rows; the service counts from its own first row
     return Standing(0, predictor, start_health(len(predictor.sensors)), Clock(), alarms)
 
 

@@ -260,7 +260,7 @@ def _cells(entry: Entry) -> tuple[Any, ...]:
         entry.number,
         entry.kind,
         entry.seconds,
-        None if entry.time is None else json.dumps(entry.time),
+        None if entry.time is None else orjson.dumps(entry.time).decode(),
         None if entry.values is None else entry.values.astype("<f8", copy=False).tobytes(),
         orjson.dumps(answer).decode(),
         answer.get("score"),
