@@ -145,9 +145,8 @@ def _course(usual: Array, rows: Array, memory: float) -> Array:
 
 def _mean_square(rows: Array) -> Array:
     """Mean squares of columns, those far off cut once; 1 where there is nothing."""
-    with np.errstate(invalid="ignore"):
-        rough = np.nanmedian(np.abs(rows), axis=0) if len(rows) else np.ones(rows.shape[1])
-    rough = np.where(rough > 0.0, rough, 1.0)
-    cut = np.minimum(np.abs(rows), 10.0 * rough)
+    rough, read = np.ones(rows.shape[1]), ~np.isnan(rows).all(axis=0)
+    rough[read] = np.nanmedian(np.abs(rows[:, read]), axis=0)
+    cut = np.minimum(np.abs(rows), 10.0 * np.where(rough > 0.0, rough, 1.0))
     count = np.maximum(np.count_nonzero(~np.isnan(rows), axis=0), 1)
-    return np.maximum(np.nansum(cut * cut, axis=0) / count, 1e-4)
+    return np.where(read, np.maximum(np.nansum(cut * cut, axis=0) / count, 1e-4), 1.0)

@@ -156,6 +156,14 @@ def test_without_a_graph_or_with_few_rows_nobody_looks_for_jumps(errors):
     assert usual_jumps(errors[:50], edges_of(RING), 300) is None
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_sensor_that_was_never_read_is_as_usual_and_warns_of_nothing(errors, usual):
+    dead = errors[:4320].copy()
+    dead[:, 3] = np.nan
+    found = usual_jumps(dead, edges_of(RING), 300)
+    assert found.sensors[3] == 1.0 and np.array_equal(np.delete(found.sensors, 3), np.delete(usual.sensors, 3))
+
+
 @pytest.fixture(scope="module")
 def city():
     """Speeds of a ring of roads, fitted on ten days of 48 rows."""
