@@ -13,6 +13,7 @@ import numpy as np
 
 from jointset import lowrank
 from jointset.contracts import Array
+from jointset.covariance_gaps import PartialRows
 from jointset.errors import require
 from jointset.triangles import cholesky, cholesky_in_place, mirrored, solve_lower
 
@@ -34,6 +35,7 @@ class Covariance:
         )
         self.lasting = lasting
 
+    by_row = False  # whether rows with gaps are better taken one by one than from the precision
     _rescaled: tuple[Array, Covariance] | None = None
     _marginal: tuple[Array, Marginal] | None = None  # the last one, and what was missing
 
@@ -78,10 +80,12 @@ class Covariance:
 
     def distance(self, e: Array) -> Array:
         """Squared Mahalanobis distance (...) of residuals (..., N)."""
-        if self.shared and e.ndim == 1 and not self.lasting:
+        if not self.shared:
+            white = np.linalg.solve(self.root, e[..., None])[..., 0]
+        elif e.ndim == 1 and not self.lasting:
             white = solve_lower(self.root, e)
         else:
-            white = e @ self.whitener.T if self.shared else lowrank.apply(self.whitener, e)
+            white = e @ self.whitener.T
         return np.einsum("...i,...i->...", white, white)
 
     def solve(self, e: Array) -> Array:
@@ -108,7 +112,12 @@ class Covariance:
         return weight.sum(-1) ** 2 / np.maximum(some, 1.0), seen.shape[-1] ** 2 / every
 
     def _times(self, scale: Array) -> Covariance:
-        return Scaled(self, scale) if self.shared else Covariance(self.matrix * (scale[:, None] * scale))
+        if self.shared:
+            return Scaled(self, scale)
+        other = Covariance(self.matrix * (scale[:, None] * scale))
+        if "log_det" in self.__dict__:
+            other.__dict__["log_det"] = self.log_det + 2.0 * np.log(np.abs(scale)).sum()
+        return other
 
     def select(self, places: Array) -> Covariance:
         """Covariance of the sensors at these places."""
@@ -129,7 +138,12 @@ class Covariance:
         return self if self.lasting else Covariance(self.matrix)
 
     def __getitem__(self, index: Any) -> Covariance:
-        return self if self.shared else Covariance(self.matrix[index])
+        if self.shared:
+            return self
+        some = Covariance(self.matrix[index])
+        if "log_det" in self.__dict__:
+            some.__dict__["log_det"] = self.log_det[index]
+        return some
 
     def observed(self, missing: Array) -> Any:
         """Covariance with missing sensors (..., N) left out, for residuals (..., N) that are zero there.
@@ -140,6 +154,8 @@ class Covariance:
             if self._marginal is None or not np.array_equal(self._marginal[0], missing):
                 self._marginal = (missing, self._without(missing))
             return self._marginal[1]
+        if self.shared:
+            return PartialRows(self, missing)
         seen = ~missing  # identity in place of the missing ones: one batch of matrices of one size
         pairs = seen[..., :, None] & seen[..., None, :]
         return Covariance(np.where(pairs, self.matrix, np.eye(missing.shape[-1])))
@@ -240,7 +256,7 @@ class Scaled(Covariance):
 
     def __init__(self, base: Any, scale: Array) -> None:
         self.base, self.scale = base, scale
-        self.shape = (len(scale), len(scale))
+        self.shape = (scale.shape[-1], scale.shape[-1])
 
     @cached_property
     def matrix(self) -> Array:  # type: ignore[override]
@@ -251,6 +267,11 @@ class Scaled(Covariance):
     def lasting(self) -> bool:  # type: ignore[override]
         """As the base."""
         return self.base.lasting
+
+    @property
+    def by_row(self) -> bool:  # type: ignore[override]
+        """As the base."""
+        return self.base.by_row
 
     @cached_property
     def root(self) -> Array:
@@ -270,7 +291,7 @@ class Scaled(Covariance):
     @cached_property
     def log_det(self) -> Array:
         """log det."""
-        return self.base.log_det + 2.0 * np.log(np.abs(self.scale)).sum()
+        return self.base.log_det + 2.0 * np.log(np.abs(self.scale)).sum(-1)
 
     @cached_property
     def variance(self) -> Array:
@@ -307,6 +328,4 @@ class Scaled(Covariance):
 
     def observed(self, missing: Array) -> Any:
         """Covariance with missing sensors (..., N) left out."""
-        if missing.ndim > 1:
-            return super().observed(missing)
         return Scaled(self.base.observed(missing), np.where(missing, 1.0, self.scale))

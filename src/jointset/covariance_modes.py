@@ -13,6 +13,8 @@ from jointset.contracts import Array
 from jointset.covariance import FEW, Bordered, Covariance, Cut, Marginal
 from jointset.triangles import add_to_diagonal, cholesky, solve_lower
 
+SMALL = 64  # sensors up to which rows with gaps are taken from the precision, formed
+
 
 class ModeCovariance(Covariance):
     """U (diag(d) + V V') U': basis U (N, N), its columns orthonormal, d (N,) > 0 and V (N, r), all of rank r small.
@@ -34,6 +36,7 @@ class ModeCovariance(Covariance):
         self.factor = np.zeros((len(diagonal), 0)) if factor is None else factor
         self.weights = 1.0 / diagonal
         self.shape = (len(diagonal), len(diagonal))
+        self.by_row = len(diagonal) > SMALL
 
     @cached_property
     def matrix(self) -> Array:  # type: ignore[override]
@@ -148,6 +151,37 @@ class ModeCovariance(Covariance):
         return np.einsum("...i,...i->...", rest * w, rest) + (z * z).sum(-1)
 
 
+class StepOf(Covariance):
+    """One of a batch of covariances (T, N, N), which several steps of a law share."""
+
+    lasting = False
+    shared = True
+
+    def __init__(self, batch: Covariance, place: int, base: Covariance | None = None) -> None:
+        self.batch, self.place, self.shape = batch, place, batch.shape[1:]
+        self.base = self if base is None else base  # before other units
+
+    @property
+    def matrix(self) -> Array:  # type: ignore[override]
+        """The matrix."""
+        return self.batch.matrix[self.place]
+
+    def rescale(self, scale: Array) -> Covariance:
+        """Covariance of scale * Y."""
+        return StepOf(self.batch.rescale(scale), self.place, self.base)
+
+    def bare(self) -> Covariance:
+        """As it is."""
+        return self
+
+
+def step_covariances(matrices: Array, log_det: Array) -> list[Covariance]:
+    """The covariances (T, N, N) of steps, whose log-determinants (T,) are known."""
+    batch = Covariance(matrices)
+    batch.__dict__["log_det"] = log_det
+    return [StepOf(batch, k) for k in range(len(matrices))]
+
+
 class StepCovariances(Covariance):
     """Covariances of T steps, each of its own kind; steps may share one."""
 
@@ -172,12 +206,13 @@ class StepCovariances(Covariance):
     @cached_property
     def variance(self) -> Array:
         """Diagonals (T, N)."""
-        return np.stack([one.variance for one in self.each])
+        parts = [np.broadcast_to(S.variance, (stop - start, self.shape[-1])) for start, stop, S in self.batches()]
+        return np.concatenate(parts)
 
     @cached_property
     def log_det(self) -> Array:
         """Log-determinants (T,)."""
-        return np.array([one.log_det for one in self.each])
+        return np.concatenate([np.broadcast_to(S.log_det, stop - start) for start, stop, S in self.batches()])
 
     def groups(self) -> Iterator[tuple[int, int, Covariance]]:
         """Consecutive steps that share a covariance: the first, the one after the last, the covariance."""
@@ -187,9 +222,19 @@ class StepCovariances(Covariance):
                 yield start, t, self.each[start]
                 start = t
 
+    def batches(self) -> Iterator[tuple[int, int, Covariance]]:
+        """The same, consecutive steps of one batch together as an array of covariances."""
+        start = 0
+        for t in range(1, len(self.each) + 1):
+            if t < len(self.each) and _go_together(self.each[t - 1], self.each[t]):
+                continue
+            first = self.each[start]
+            yield start, t, first.batch[first.place : first.place + t - start] if isinstance(first, StepOf) else first
+            start = t
+
     def effective_sensors(self, seen: Array) -> tuple[Array, Array]:
         """How many independent sensors those `seen` (T, N) amount to, and all (T,)."""
-        pairs = [S.effective_sensors(seen[start:stop]) for start, stop, S in self.groups()]
+        pairs = [S.effective_sensors(seen[start:stop]) for start, stop, S in self.batches()]
         some, every = (np.concatenate(part) for part in zip(*pairs, strict=True))
         return some, every
 
@@ -214,6 +259,13 @@ class StepCovariances(Covariance):
     def __getitem__(self, index: Any) -> Covariance:
         chosen = np.arange(len(self.each))[index]
         return self.each[int(chosen)] if chosen.ndim == 0 else StepCovariances([self.each[t] for t in chosen.tolist()])
+
+
+def _go_together(one: Covariance, next_: Covariance) -> bool:
+    """Whether two consecutive steps share a covariance, or follow one another in a batch."""
+    if isinstance(one, StepOf) and isinstance(next_, StepOf):
+        return one.batch is next_.batch and one.place + 1 == next_.place
+    return one is next_
 
 
 class Raised(Covariance):

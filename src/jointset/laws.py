@@ -26,12 +26,12 @@ from jointset.law_rows import (
     masked,
     others,
     row_by_row,
+    rows_at_once,
     sensor_indices,
 )
 from jointset.triangles import bures_wasserstein
 
 LOG_2PI = float(np.log(2 * np.pi))
-SMALL = 64  # sensors up to which rows with gaps are worked on in batches of matrices
 CHUNK = 200_000  # numbers a block of steps may hold: keeps the batched algebra inside the processor's cache
 
 
@@ -104,8 +104,9 @@ class DenseLaw:
         e = np.where(missing, 0.0, e)
         if e.ndim == 1:
             return function(e, self.covariance.observed(missing))
-        if self.covariance.shared and e.shape[-1] > SMALL:
-            return row_by_row(function, e, missing, self.covariance)
+        if self.covariance.shared:
+            each = row_by_row if self.covariance.by_row else rows_at_once
+            return each(function, e, missing, self.covariance)
         size = max(1, CHUNK // e.shape[-1])
         edges = np.flatnonzero(np.diff(gaps)) + 1  # blocks of rows that all have gaps or all have none
         starts = sorted({0, *edges.tolist(), *range(0, len(e), size)})
@@ -123,8 +124,8 @@ class DenseLaw:
     def _grouped(self, function: Callable[[Array, Any], Array], y: Array) -> Array:
         """The same, one group of steps with one covariance after the other."""
         parts = []
-        for start, stop, S in self.covariance.groups():
-            if stop == start + 1:  # a single step has its own way
+        for start, stop, S in self.covariance.batches():
+            if stop == start + 1 and S.shared:  # a single step has its own way
                 parts.append(np.asarray(DenseLaw(self.mean[start], S)._observed(function, y[start]))[None])
             else:
                 parts.append(DenseLaw(self.mean[start:stop], S)._observed(function, y[start:stop]))

@@ -100,7 +100,7 @@ def placed_distances(measured: Array, gaps: GapScale) -> Array:
     if not some.any():
         return score[()]
     k, n = k[some], n[some]
-    at_some, at_every = (_common_quantile(freedom, 1.0 - gaps.level) for freedom in (k, n))
+    at_some, at_every = (_quantile_of_each(freedom, 1.0 - gaps.level) for freedom in (k, n))
     placed = score[some] * at_every / at_some
     if 0.0 < gaps.radius < math.inf:
         t = placed / gaps.radius
@@ -108,6 +108,16 @@ def placed_distances(measured: Array, gaps: GapScale) -> Array:
         placed = gaps.radius * np.where(tail > FARTHEST, _common_quantile(n, tail) / at_every, t)
     score[some] = placed
     return score[()]
+
+
+def _quantile_of_each(freedom: Array, tail: float) -> Array:
+    """`_common_quantile` at one tail; of single blocks once for each number of degrees."""
+    if freedom.shape[-1] > 1 or not freedom.size:
+        return _common_quantile(freedom, tail)
+    table = np.flatnonzero(np.bincount(freedom.ravel().astype(int)))
+    found = np.zeros(table[-1] + 1)
+    found[table] = _common_quantile(table[:, None].astype(float), tail)
+    return found[freedom[..., 0].astype(int)]
 
 
 def _tail(freedom: Array, x: Array) -> Array:

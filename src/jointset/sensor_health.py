@@ -86,14 +86,16 @@ def observe_rows(health: Health, values: Array) -> Health:
     if not len(values):
         return health
     seen = ~np.isnan(values)
-    value, same, gap = health.value.copy(), health.same.copy(), np.where(seen.any(axis=0), 0, health.gap) + 0
-    gap += np.where(seen.any(axis=0), np.argmax(seen[::-1], axis=0), len(values))
-    for i in np.flatnonzero(seen.any(axis=0)).tolist():
-        read = values[seen[:, i], i]
-        other = np.flatnonzero(read != read[-1])
-        spell = len(read) - (int(other[-1]) + 1 if other.size else 0)
-        same[i] = spell + (same[i] if not other.size and read[-1] == value[i] else 0)
-        value[i] = read[-1]
+    read, columns, steps = seen.any(axis=0), np.arange(values.shape[1]), len(values)
+    since = np.where(read, np.argmax(seen[::-1], axis=0), steps)  # rows after the last reading
+    gap = np.where(read, 0, health.gap) + since
+    value = np.where(read, values[steps - 1 - np.where(read, since, 0), columns], health.value)
+    other = seen & (values != value)
+    changed = other.any(axis=0)
+    first = np.where(changed, steps - np.argmax(other[::-1], axis=0), 0)  # row after the last other reading
+    spell = (seen & (np.arange(steps)[:, None] >= first)).sum(axis=0)
+    goes_on = ~changed & ((value == health.value) | ~read)
+    same = spell + np.where(goes_on, health.same, 0)
     rows = np.flatnonzero(seen.any(axis=1))
     empty = len(values) - 1 - int(rows[-1]) if rows.size else health.empty + len(values)
     return Health(value, same, gap, empty)

@@ -76,6 +76,29 @@ def test_every_kind_of_gap_gives_the_numbers_of_the_textbook(kind, graph, monkey
     np.testing.assert_allclose(f.law(state).variance, covariances[-1].diagonal() + f.sigma_r**2, rtol=1e-9)
 
 
+@pytest.mark.parametrize("kind", FILTERS)
+def test_a_network_that_is_not_large_has_the_same_numbers_by_plain_matrices(kind, monkeypatch):
+    data = panel(steps=200)
+    values = data.values.copy()
+    values[:T] = with_gaps(values[:T])
+    values[100:190, 33] = np.nan  # long enough for another rest
+    f = FILTERS[kind].fit(data)
+    modes, last = f.run(values, f.start())
+    monkeypatch.setattr("jointset.filters.kalman_course.DENSE", N)
+    laws, end = f.run(values, f.start())
+    np.testing.assert_allclose(laws.mean, modes.mean, atol=1e-10)
+    moved, also = laws.rescale(np.ones(N), np.linspace(0.1, 9, N)), modes.rescale(np.ones(N), np.linspace(0.1, 9, N))
+    y = 1.0 + np.linspace(0.1, 9, N) * values
+    for what in ("mahalanobis", "nll", "contributions"):
+        np.testing.assert_allclose(getattr(moved, what)(y), getattr(also, what)(y), rtol=1e-8, atol=1e-10)
+    for what in ("variance", "log_det"):
+        np.testing.assert_allclose(getattr(moved, what), getattr(also, what), rtol=1e-10)
+    np.testing.assert_allclose(f.law(end).variance, f.law(last).variance, rtol=1e-10)
+    if kind == "default":
+        assert len({id(S) for S in laws.covariance.each[140:190]}) == 1
+    assert laws.covariance.each[0] is laws.covariance.each[3] is f.emitted
+
+
 @pytest.mark.parametrize("graph", ["sparse", "none"])
 def test_laws_after_gaps_are_those_of_their_matrices(graph):
     data = panel(graph)

@@ -16,9 +16,10 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.covariance import Covariance, Cut
-from jointset.covariance_modes import ModeCovariance, Raised, StepCovariances
+from jointset.covariance_modes import ModeCovariance, Raised
 from jointset.errors import InputError, require
 from jointset.filters.kalman_ahead import windows_ahead
+from jointset.filters.kalman_course import OffRest
 from jointset.filters.kalman_gaps import block_step, law_sizes, posterior_excess, shortened, transition_form
 from jointset.filters.kalman_tuning import GRID, TrainingRows, noise_level, training_rows
 from jointset.filters.riccati import SteadyState, steady_state
@@ -292,34 +293,23 @@ class GraphLGSSM:
         inputs = np.ascontiguousarray(self._to_modes(np.where(gaps[:, None], 0.0, values)).T)
         inputs *= self._input_gains[:, None]
         at_rest = np.zeros(inputs.shape)  # predicted modes of the rows met at rest
-        off_rest: dict[int, DenseLaw] = {}
+        off_rest = OffRest(self, values)
         t = 0
         while t < len(values):
             if not state.at_rest:
-                off_rest[t] = self.law(state)
-                state = self.step(state, values[t])
-                t += 1
+                t, state = off_rest.from_row(t, state)
                 continue
             stop = int(breaks[np.searchsorted(breaks, t)])
             predicted = self._modes_at_rest(inputs[:, t:stop], self._to_modes(state.mean))
             at_rest[:, t : stop + 1] = predicted[:, : len(values) - t]
-            state = KalmanState(self._from_modes(predicted[:, -1]))
+            t, state = stop, KalmanState(self._from_modes(predicted[:, -1]))
             if stop < len(values):
-                state = self.step(state, values[stop])
-            t = stop + 1
-        return self._laws(self._from_modes(at_rest.T), off_rest), state
+                t, state = off_rest.from_row(stop, state)
+        return off_rest.laws(self._from_modes(at_rest.T), self.emitted), state
 
     def _modes_at_rest(self, inputs: Array, first: Array) -> Array:
         """Predicted modes (N, T + 1) through complete rows: m_{t+1} = a m_t + input_t, one filter a mode."""
         return np.hstack([first[:, None], first_order(self.steady.closed_loop, inputs, first)])
-
-    def _laws(self, means: Array, off_rest: dict[int, DenseLaw]) -> DenseLaw:
-        if not off_rest:
-            return DenseLaw(means, self.emitted)
-        each: list[Covariance] = [self.emitted] * len(means)
-        for t, law in off_rest.items():
-            means[t], each[t] = law.mean, law.covariance
-        return DenseLaw(means, StepCovariances(each))
 
     def law_sizes(self, values: Array) -> Array:
         """Numbers (T,) that the law of each row (T, N) holds, at most: what gaps leave behind lives for some steps."""

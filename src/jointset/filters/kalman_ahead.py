@@ -14,7 +14,7 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.covariance import Covariance, Scaled
-from jointset.covariance_modes import StepCovariances
+from jointset.covariance_modes import StepCovariances, StepOf
 from jointset.triangles import cholesky
 from jointset.window_laws import WindowLaw, step_roots
 
@@ -83,4 +83,4 @@ def _groups(law: DenseLaw) -> Iterator[tuple[slice, Covariance]]:
 
 def _inner(S: Covariance) -> Covariance:
     """The covariance before it was put in the units of the data."""
-    return S.base if isinstance(S, Scaled) else S
+    return S.base if isinstance(S, Scaled | StepOf) else S

@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.errors import require
+from jointset.law_rows import blank_where_unseen, rows_at_once
 from jointset.laws import DenseLaw
+
+
+@runtime_checkable
+class TakesGaps(Protocol):
+    """Covariances of several steps that score rows with gaps themselves."""
+
+    def partial_distance(self, e: Array, missing: Array) -> Array:
+        """Squared distances (k,) on what was read of residuals (k, N), 0 where missing."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,18 @@ class Piece:
         if len(self.rows) and self.rows[-1] - self.rows[0] + 1 == len(self.rows):
             return slice(int(self.rows[0]), int(self.rows[-1]) + 1)
         return self.rows
+
+    def distance(self, e: Array, missing: Array) -> Array:
+        """Squared distances (k,) on what was read of residuals (k, N), 0 where missing."""
+        partial: Array = np.asarray(missing.any(axis=1))
+        if isinstance(self.covariance, TakesGaps):
+            return self.covariance.partial_distance(e, missing)
+        if isinstance(self.covariance, Covariance) and self.covariance.shared:
+            return rows_at_once(lambda e, S: S.distance(e), e, missing, self.covariance)
+        out: Array = np.asarray(self.covariance.distance(np.where(partial[:, None], 0.0, e)))
+        for k in np.flatnonzero(partial & ~missing.all(axis=1)).tolist():  # the marginal law on what is there
+            out[k] = self.at(k).observed(missing[k]).distance(e[k])
+        return out
 
     def at(self, position: int) -> Covariance:
         """The covariance of the row at this position of the piece."""
@@ -77,13 +98,10 @@ class PiecewiseLaw:
         if gaps:
             e[missing] = 0.0
         out = np.empty(len(e))
-        partial: Array = np.asarray(missing.any(axis=1))
         for piece in self.pieces:
-            if not gaps or not partial[piece.where].all():
-                out[piece.where] = piece.covariance.distance(e[piece.where])
-        for t in np.flatnonzero(partial).tolist():  # the marginal law on what is there
-            out[t] = np.nan if missing[t].all() else self._at(t).observed(missing[t]).distance(e[t])
-        return out
+            rows = piece.where
+            out[rows] = piece.distance(e[rows], missing[rows]) if gaps else piece.covariance.distance(e[rows])
+        return blank_where_unseen(out, y)
 
     def effective_sensors(self, seen: Array) -> tuple[Array, Array]:
         """How many independent sensors those `seen` (T, N) amount to, and all; as if independent in complete rows."""

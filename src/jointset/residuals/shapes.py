@@ -18,7 +18,11 @@ from jointset.residuals.shrinkage import gram, positive_definite, second_moment,
 from jointset.storage import storable, storable_not_finite
 
 if TYPE_CHECKING:
+    from jointset.residuals.gap_course import GapCourse
     from jointset.residuals.updates import UpdatedCovariance
+
+CALM = 16  # complete rows after which updates of one factorisation are the faster way again
+ROWS = 128  # of a course at most, but for its last gap
 
 
 @storable
@@ -108,9 +112,13 @@ class EWMA:
         return UpdatedState(S, np.empty((0, len(S))))
 
     def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
-        """Laws of all rows, a piece for every exact factorisation; these come at fixed counts of rows."""
+        """Laws of all rows, a piece for every exact factorisation; these come at fixed counts of rows.
+
+        After a row with gaps every row is factorised, until some complete ones have come (`GapCourse`).
+        """
         pieces, base, pending, t = [], state.base, state.pending, 0
-        ends = np.append(np.flatnonzero(partly_read(residuals)) + 1, len(residuals))  # a row with gaps ends its piece
+        gaps = np.flatnonzero(partly_read(residuals))
+        ends = np.append(gaps + 1, len(residuals))  # a row with gaps ends its piece
         while t < len(residuals):
             stop = min(int(ends[np.searchsorted(ends, t, side="right")]), t + self.refresh - len(pending))
             rows = np.concatenate([pending, residuals[t:stop]]) if len(pending) else residuals[t:stop]
@@ -120,10 +128,32 @@ class EWMA:
             pending, t = rows, stop
             if partly_read(pending[-1:])[0]:
                 base, pending = self._expected(self.advance(base, pending[:-1]), pending[-1]), pending[:0]
-            elif len(pending) == self.refresh:
+                stop = self._calm_after(gaps, t, len(residuals))
+                if stop > t:
+                    course = self._course(base, residuals[t:stop])
+                    pieces.append(Piece(np.arange(t, stop), course))
+                    base, pending, t = course.base, course.pending, stop
+            if len(pending) == self.refresh:
                 base, pending = self.advance(base, pending), pending[:0]
         law = PiecewiseLaw(centers, tuple(pieces), np.ones(centers.shape[1]))
         return law, UpdatedState(base, pending.copy())
+
+    def _calm_after(self, gaps: Array, t: int, rows: int) -> int:
+        """The row, from t on, at which so many have come without gaps; of a long course a row right after gaps."""
+        calm = min(CALM, self.refresh)
+        later = gaps[np.searchsorted(gaps, t) :]
+        far = np.flatnonzero(np.diff(later, prepend=t - 1) > calm)
+        near = later[: far[0]] if len(far) else later
+        short = near[: np.searchsorted(near, t + ROWS)]
+        if len(short) < len(near):
+            return int(short[-1]) + 1
+        return min(int(near[-1] if len(near) else t - 1) + 1 + calm, rows)
+
+    def _course(self, base: Array, rows: Array) -> GapCourse:
+        """Covariances before each of the rows, which may have gaps, `base` being the one before the first."""
+        from jointset.residuals.gap_course import GapCourse  # here, as scipy takes longest to import
+
+        return GapCourse(base, rows, self.decay, self.jitter)
 
     def covariances(self, base: Array, rows: Array, first: int) -> UpdatedCovariance:
         """Covariances before each of rows[first:], `rows` (j, N) being all residuals since `base`."""
@@ -202,6 +232,7 @@ class Rolling:
 
     def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
         """Laws of all rows, a piece from one sum over the window to the next."""
+        from jointset.residuals.gap_course import expected_residual
         from jointset.residuals.sliding import Shrinkage, SlidingCovariance, slide_window, start_rolling
 
         if isinstance(state, UpdatedState):  # of an older model
@@ -217,7 +248,7 @@ class Rolling:
             active.append(len(entering))
             if moves[t]:
                 leaves = state.window[0]
-                enters = leaves + expected_moment(how.whole(state.squares), row - leaves)[0] if gaps[t] else row
+                enters = leaves + expected_residual(how.whole(state.squares), row - leaves) if gaps[t] else row
                 entering.append(enters)
                 leaving.append(leaves)
                 state = slide_window(state, enters, self.refresh)

@@ -17,6 +17,7 @@ from scipy.linalg.lapack import dpotrf, dtrtrs
 from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.errors import require
+from jointset.residuals.gap_course import ordered_root
 from jointset.residuals.shapes import RollingState
 from jointset.residuals.shrinkage import gram
 from jointset.residuals.updates import NOT_DEFINITE
@@ -34,13 +35,15 @@ class Shrinkage(NamedTuple):
     def matrix(self, squares: Array) -> Array:
         """S (N, N), its lower triangle, in the order of Fortran."""
         S = (1.0 - self.shrink) / self.length * squares
-        S[np.diag_indices_from(S)] = self.variance(squares.diagonal())
+        np.einsum("ii->i", S)[:] = self.variance(squares.diagonal())
         return S
 
     def whole(self, squares: Array) -> Array:
         """S (N, N), both triangles."""
-        lower = np.tril(self.matrix(squares))
-        return lower + np.tril(lower, -1).T
+        lower = self.matrix(squares)  # nothing is above its diagonal
+        full = lower + lower.T
+        np.einsum("ii->i", full)[:] = lower.diagonal()
+        return full
 
     def variance(self, squares: Array) -> Array:
         """Diagonal of S from that of E'E (..., N)."""
@@ -78,17 +81,27 @@ class SlidingCovariance:
 
     def distance(self, e: Array) -> Array:
         """Squared Mahalanobis distance (T,) of residuals (T, N), each under the covariance of its step."""
-        out, log_det = np.empty(len(e)), np.empty(len(e))
-        squares, done, root = self.squares.copy(order="F"), 0, None
+        return self.partial_distance(e, np.zeros(e.shape, dtype=bool))
+
+    def partial_distance(self, e: Array, missing: Array) -> Array:
+        """The same on what was read; residuals are 0 where missing."""
+        out, log_det, n = np.empty(len(e)), np.empty(len(e)), e.shape[1]
+        squares, done, root, level = self.squares.copy(order="F"), 0, None, 0.0
+        orders, read = np.argsort(missing, axis=1, kind="stable"), (n - missing.sum(axis=1)).tolist()
         for t, active in enumerate(self.active.tolist()):
             for k in range(done, active):
                 squares, root = move(squares, self.entering[k], self.leaving[k]), None
-            if root is None:
-                root, failed = dpotrf(self.how.matrix(squares), lower=1, clean=0, overwrite_a=1)
-                require(failed == 0, NOT_DEFINITE)
-                level = 2.0 * np.log(root.diagonal()).sum()
-            done, log_det[t] = active, level
-            white = dtrtrs(root, e[t], lower=1)[0]
+            done = active
+            if read[t] < n:
+                own = ordered_root(self.how.whole(squares), orders[t])
+                white = dtrtrs(own, e[t].take(orders[t]), lower=1)[0][: read[t]]
+                log_det[t] = 2.0 * np.log(own.diagonal()).sum()
+            else:
+                if root is None:
+                    root, failed = dpotrf(self.how.matrix(squares), lower=1, clean=0, overwrite_a=1)
+                    require(failed == 0, NOT_DEFINITE)
+                    level = 2.0 * np.log(root.diagonal()).sum()
+                white, log_det[t] = dtrtrs(root, e[t], lower=1)[0], level
             out[t] = white @ white
         self._log_det = log_det
         return out
