@@ -22,13 +22,13 @@ from pyarrow import parquet
 
 from jointset.methods import parse
 from jointset.bench.plan import LEARNED
-from jointset.bench.results import COLUMNS, UNIT, WHOLE, WORDS, in_order, read_results, read_runs
+from jointset.bench.results import COLUMNS, LATER, UNIT, WHOLE, WORDS, in_order, read_results, read_runs
 from jointset.methods import FILTERS
 from jointset.writing import whole_file
 
 FILE = Path(__file__).parents[1] / "docs" / "data" / "results.parquet"
 DECIMALS = dict.fromkeys(("joint", "infinite_share", "worst_window"), 6)
-DECIMALS |= {"width": 3} | dict.fromkeys(("width_full", "log_volume", "log_mean_volume"), 4)
+DECIMALS |= {"width": 3} | dict.fromkeys(("width_full", "log_volume", "log_mean_volume", "joint_score"), 4)
 LEFT_OUT = {"task": "", "version": ""}  # columns that are kept empty, for a small file
 LEFT_OUT |= dict.fromkeys(("marginal", "winkler", "fit_seconds", "predict_seconds", "peak_mb"), float("nan"))
 
@@ -36,7 +36,11 @@ LEFT_OUT |= dict.fromkeys(("marginal", "winkler", "fit_seconds", "predict_second
 def read_file(path: Path = FILE) -> tuple[pd.DataFrame, list[dict]]:
     """Rows of the file, and the commands that made them."""
     table = parquet.read_table(path)
-    return table.to_pandas(), json.loads(table.schema.metadata[b"runs"])
+    rows = table.to_pandas()
+    later = {
+        name: blank for name, blank in LATER.items() if name not in rows
+    }  # a file from before there was the column
+    return rows.assign(**later), json.loads(table.schema.metadata[b"runs"])
 
 
 def rows_of(folder: str) -> tuple[pd.DataFrame, list[dict]]:

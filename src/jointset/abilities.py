@@ -182,6 +182,15 @@ class LowRank(Protocol):
 
 
 @runtime_checkable
+class Growing(Protocol, metaclass=_Remembered):
+    """A score whose `region` has one size; larger sets about the same centre are asked for here."""
+
+    def grown(self, law: Any, radius: Array | float) -> Any:
+        """The set of all readings with a score of at most `radius`."""
+        ...
+
+
+@runtime_checkable
 class ShapeOfTheHour(Protocol):
     """A shape that depends on the time of the reading."""
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jointset.abilities import Growing
 from jointset.clock_coverage import ClockCoverage, clock_coverage
-from jointset.contracts import Array, Forecast, Region
+from jointset.contracts import Array, Forecast, Region, Score
 from jointset.notebook import listed, shown
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Run:
     width_full: Array  # (T,)
     log_volume: Array  # (T,)
     infinite_share: float  # share of steps whose radius was infinite or had to be clipped, since calibration
+    log_volume_held: Array | None = None  # (T,), of the least set of the same law that holds the set and the reading
     regions: Any = None  # the regions themselves, batched over time
     ahead: Any = None  # `AheadRun` of the sets for the next steps, where the predictor has a horizon
 
@@ -128,8 +130,9 @@ def log_mean(logs: Array) -> float:
     return top + float(np.log(np.mean(np.exp(logs - top)))) if np.isfinite(top) else top
 
 
-def columns_of(region: Region, law: Forecast, scores: Array, found: Course) -> dict[str, Array]:
+def columns_of(score: Score[Any], law: Forecast, scores: Array, found: Course) -> dict[str, Array]:
     """The columns of a run for one block of rows, `found` being the course of the rule through their scores."""
+    region = score.region(law, found.radii)
     lower, upper = region.bounds
     return {
         "mean": law.mean,
@@ -142,4 +145,13 @@ def columns_of(region: Region, law: Forecast, scores: Array, found: Course) -> d
         "width": region.width,
         "width_full": region.width_full,
         "log_volume": region.log_volume,
+        "log_volume_held": held_log_volume(score, law, region, np.fmax(scores, found.radii)),
     }
+
+
+def held_log_volume(score: Score[Any], law: Forecast, region: Region, radii: Array) -> Array:
+    """Log-volumes (T,) of the sets of these radii; where such a set cannot be had from the law, that is infinite."""
+    grown = score.grown if isinstance(score, Growing) else score.region
+    with np.errstate(invalid="ignore"):
+        found = np.asarray(grown(law, radii).log_volume)
+    return np.fmax(np.where(np.isnan(found), np.inf, found), region.log_volume)

@@ -26,6 +26,7 @@ def measures(run: Run, alpha: float) -> dict[str, Any]:
         "n": len(run.sensors),
         "n_test": steps,
         "winkler": winkler(run, alpha),
+        "joint_score": joint_score(run, alpha),
         "worst_window": worst_window(inside),
         **steadiness(inside, alpha),
         **({} if run.ahead is None else measures_ahead(run)),
@@ -43,6 +44,27 @@ def winkler(run: Run, alpha: float) -> float:
     """Mean Winkler score of the sensors' bounds: their width, and 2 / alpha times what a reading lies outside them."""
     outside = np.maximum(run.lower - run.values, 0.0) + np.maximum(run.values - run.upper, 0.0)
     return float(np.nanmean(np.where(np.isnan(run.values), np.nan, run.upper - run.lower + 2.0 / alpha * outside)))
+
+
+def joint_score(run: Run, alpha: float) -> float:
+    """Mean interval score of the joint sets, V + (V' - V) / alpha, in the units of the readings.
+
+    V is the size of a set, volume^(1/N), and V' that of the set of the same law, about the same centre, that just holds
+    the reading (V' = V where the set does): with one sensor the interval score. For sets of a given shape the radius
+    with the least expected score is the one missed with probability alpha. Infinite where one set has no end.
+
+    >>> from types import SimpleNamespace as run
+    >>> held = np.log([2.0, 3.0])
+    >>> run = run(score=np.array([1.0, 1.5]), log_volume=np.log([2.0, 2.0]), log_volume_held=held)
+    >>> round(joint_score(run, alpha=0.1), 6)
+    7.0
+    """
+    if run.log_volume_held is None:
+        return float("nan")
+    seen = ~np.isnan(run.score)
+    size, held = np.exp(run.log_volume[seen]), np.exp(run.log_volume_held[seen])
+    more = np.subtract(held, size, out=np.zeros(len(size)), where=held > size)
+    return float(np.mean(size + more / alpha)) if seen.any() else float("nan")
 
 
 def worst_window(inside: Array, window: int = WINDOW) -> float:

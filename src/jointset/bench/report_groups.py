@@ -24,6 +24,7 @@ METRICS = (
     "log_mean_volume",
     "marginal",
     "winkler",
+    "joint_score",
     "infinite_share",
     "fit_seconds",
     "predict_seconds",

@@ -49,6 +49,7 @@ COLUMNS = (
     "log_volume",
     "log_mean_volume",  # log of the mean volume^(1/N)
     "winkler",
+    "joint_score",  # interval score of the joint sets, in units of volume^(1/N)
     "infinite_share",
     "worst_window",
     *STEADY,
@@ -76,7 +77,7 @@ UNIT = ("cell", "protocol", "backbone", "method", "seed", "alpha", "limit_steps"
 KEY = (*UNIT, "horizon", "data")  # a row as a task asks for it: with its steps ahead, of the file as it is now
 LATER: dict[str, Any] = {
     **dict.fromkeys(("pilot", "data", "note"), ""),
-    **dict.fromkeys(("log_mean_volume", *STEADY, *AHEAD), float("nan")),
+    **dict.fromkeys(("log_mean_volume", "joint_score", *STEADY, *AHEAD), float("nan")),
     "horizon": 0,
 }  # columns that older files lack, and what stands for them
 MEASURED = ("fit_seconds", "predict_seconds", "peak_mb", "version", "commit", "started", "task")  # differ by run

@@ -8,6 +8,7 @@ const COLUMNS = [
   { title: "gap 100", metric: "gap_100_p90" },
   { title: "off 30", metric: "off_30", show: percent },
   { title: "longest", metric: "longest_misses" },
+  { title: "joint score", metric: "joint_score" },
   { title: "width", metric: "width" },
   { title: "log mean vol", metric: "log_mean_volume" },
   { title: "log-volume", metric: "log_volume" },

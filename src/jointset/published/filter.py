@@ -117,6 +117,10 @@ class OwnScore:
         """The own sets, scaled where a wrap says so."""
         return ScaledSet(law.region, radius, self.gaps) if self.scaled else law.region
 
+    def grown(self, law: OwnSets, radius: Array | float) -> ScaledSet:
+        """The own sets scaled about their centres, a wrap or none."""
+        return ScaledSet(law.region, radius, self.gaps)
+
     def contributions(self, law: OwnSets, y: Array) -> Array:
         """What each sensor adds (..., N); 0 where missing."""
         return law.own.contributions(law.inner(y))

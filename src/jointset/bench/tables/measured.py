@@ -23,6 +23,7 @@ QUANTITIES = (
     *("joint", "marginal", "width", "width_full", "log_volume", "log_mean_volume"),
     *(
         "winkler",
+        "joint_score",
         "infinite_share",
         "worst_window",
         *STEADY,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from jointset.bench.measures import coin
@@ -18,13 +19,15 @@ SHOWN = {  # quantity: (title, group, decimals)
     **{f"gap_{w}{k}": (name, f"{w} steps", 3) for w in (30, 100, 500) for k, name in (("", "gap"), ("_p90", "P90"))},
     "off_30": ("off", "30 steps", 3),
     "longest_misses": ("longest", "", 1),
+    "joint_score": ("joint score", "", 3),
 }
 LABELS = ("cell", "protocol", "backbone", "method")
 NOTES = (
     "Gap, P90: mean and 90 % quantile of |coverage of so many steps in a row - (1 - alpha)|. Off: share of 30 steps in "
     "a row whose coverage is off by more than 0.10. Longest: the longest run of misses. Independent coin: the same of "
     "a method whose misses are independent with probability alpha, the mean of 200 draws of as many steps: what "
-    "is noise.",
+    "is noise. Joint score: mean of V + (V' - V) / alpha, V the volume^(1/N) of a set and V' that of the set of the "
+    "same law that just holds the reading; the smaller the better.",
 )
 
 
@@ -39,7 +42,7 @@ def windows(table: pd.DataFrame) -> Table | None:
             label = f"{method} ({told})" if told else method
             rows.append((str(cell), str(protocol), backbone, label, *_numbers(summary)))
         ideal = coin(steps, alpha) | {"joint": 1.0 - alpha}
-        coins = (Number(ideal[key], None, digits) for key, (_, _, digits) in SHOWN.items())
+        coins = (Number(ideal.get(key, math.nan), None, digits) for key, (_, _, digits) in SHOWN.items())
         rows.append((str(cell), str(protocol), "", f"{COIN}, {steps} steps", *coins))
     if not rows:
         return None
