@@ -46,13 +46,18 @@ def message_start(filter: object) -> str:
 
 @runtime_checkable
 class Clocked(Protocol, metaclass=_Remembered):
-    """A filter whose law may depend on the time of the reading; its `run` takes the times where it does."""
+    """A filter, or rule, that may depend on the time of the reading; its `run` takes the times where it does."""
 
     @property
     def follows_clock(self) -> bool: ...
     def expect(self, state: Any, when: int) -> Any:
         """The state when the next reading is known to come at this time (epoch seconds)."""
         ...
+
+
+def follows_clock(part: object) -> bool:
+    """Whether what a filter or rule emits depends on the time of the reading."""
+    return bool(getattr(part, "follows_clock", False))
 
 
 @runtime_checkable

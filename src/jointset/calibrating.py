@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointset.abilities import OwnSetting, Shaped, message_start, shares_of
+from jointset.abilities import OwnSetting, Shaped, follows_clock, message_start, shares_of
 from jointset.calibration import ACI, Split
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.late import LateACI
@@ -17,11 +17,13 @@ from jointset.calibration.shared_level import (
     AnyRule,
     SharedLevel,
     adapts,
+    expecting,
     next_radii,
     one_score,
     rule_within,
     scores_needed,
     sharing,
+    started,
 )
 from jointset.contracts import Array, Score
 from jointset.errors import InputError, require, some
@@ -49,18 +51,18 @@ def calibrate(predictor: JointPredictor, panel: Panel, progress: Progress | None
     predictor.score = predictor.score.with_gaps(GapScale(1.0 - predictor.alpha, shares=shares))
     gaps = bool(np.isnan(values).any())
     try:
-        measured, after, own = measured_rows(predictor, panel, gaps, progress)
+        measured, times, after, own = measured_rows(predictor, panel, gaps, progress)
         scores = predictor.score.place(measured) if gaps else measured
         of = f"(of {len(values)} rows, warm-up {predictor.warmup})"
         require_enough(rule, len(scores), of, message_start(predictor.filter))
     except InputError:
         predictor.score = before
         raise
-    predictor.calibration_scores = scores
+    predictor.calibration_scores, predictor.calibration_times = scores, times
     predictor.scale_gaps()
     if scores.ndim == 1 and gaps:  # of rows with gaps they stay at the radius, and move beside it
         predictor.calibration_scores = predictor.score.place(measured)
-    predictor.moved_to(after, rule.start(predictor.calibration_scores), panel)
+    predictor.moved_to(after, _at_end(rule, started(rule, predictor.calibration_scores, times), panel), panel)
     predictor.start_watch()
     if predictor.usual is not None:
         quantiles = None if own is None else own_quantiles(own[~np.isnan(own).all(axis=1)], predictor.alpha)
@@ -71,16 +73,18 @@ def calibrate(predictor: JointPredictor, panel: Panel, progress: Progress | None
 
 def measured_rows(
     predictor: JointPredictor, panel: Panel, gaps: bool, progress: Progress | None = None
-) -> tuple[Array, Any, Array | None]:
-    """What scores are made from, without gaps the scores, and the state after the last row; the filter starts afresh.
+) -> tuple[Array, Array | None, Any, Array | None]:
+    """What scores are made from, without gaps the scores, their times, and the state after the last row.
 
-    Of the rows with a reading after the warm-up. The third is the studentised residuals of all rows after it, sensor by
-    sensor; None where the law has no variances.
+    The filter starts afresh. Of the rows with a reading after the warm-up; no times without stamps. The last is the
+    studentised residuals of all rows after it, sensor by sensor; None where the law has no variances.
     """
     filter_, warmup, score = predictor.filter, predictor.warmup, predictor.score
     if isinstance(filter_, OwnSetting):  # its sets begin with these rows
         require_read(panel, warmup, message_start(filter_))
-        return (*filter_.calibrate((panel.values - predictor.shift) / predictor.scale, warmup), None)
+        scores, after = filter_.calibrate((panel.values - predictor.shift) / predictor.scale, warmup)
+        empty = np.asarray(np.isnan(panel.values).all(axis=1))[warmup - 1 :]
+        return scores, _last(panel, warmup, empty, len(scores)), after, None
     parts = []
     for law, rows, after in laws_of(predictor, panel, filter_.start()):
         parts.append((score.measure(law, rows) if gaps else score.score(law, rows), studentised(law, rows), after))
@@ -88,9 +92,22 @@ def measured_rows(
             progress(len(rows))
     measured = np.concatenate([part for part, _, _ in parts])[warmup - 1 :]
     scores = score.place(measured) if gaps else measured
-    missing = np.isnan(scores).any(axis=tuple(range(1, scores.ndim)))
+    missing = np.asarray(np.isnan(scores).any(axis=tuple(range(1, scores.ndim))))
     own = [part for _, part, _ in parts if part is not None]
-    return measured[~missing], parts[-1][2], np.concatenate(own)[warmup - 1 :] if own else None
+    studentised_rows = np.concatenate(own)[warmup - 1 :] if own else None
+    return measured[~missing], _last(panel, warmup, missing, len(measured)), parts[-1][2], studentised_rows
+
+
+def _last(panel: Panel, warmup: int, left_out: Array, count: int) -> Array | None:
+    """Times of the last `count` rows after the warm-up, without those left out; None without stamps."""
+    return None if panel.timestamps is None else np.asarray(panel.timestamps)[warmup - 1 :][~left_out][-count:]
+
+
+def _at_end(rule: AnyRule, state: Any, panel: Panel) -> Any:
+    """The state when the next row follows the last of a panel."""
+    if panel.timestamps is None or not len(panel) or not panel.cadence:
+        return state
+    return expecting(rule, state, int(panel.timestamps[-1]) + panel.cadence)
 
 
 def require_read(panel: Panel, warmup: int, who: str) -> None:
@@ -157,13 +174,25 @@ def rewrapped(predictor: JointPredictor, calibration: AnyRule) -> JointPredictor
     )
     other = copy.copy(predictor)
     other.calibration, other._pending = sharing(calibration, shares_of(predictor.filter)), None
-    other.calibration_state = other.calibration.start(predictor.calibration_scores)
+    state = started(other.calibration, predictor.calibration_scores, predictor.calibration_times)
+    if predictor.last_time is not None and predictor.usual is not None and predictor.usual.cadence:
+        state = expecting(other.calibration, state, predictor.last_time + predictor.usual.cadence)
+    other.calibration_state = state
     other.score = restarted_strata(predictor.score)
     other.start_watch()
     other.horizon = other.horizon and other.horizon.rewrapped(late_rule(calibration))
     if other.usual is not None and calibration.alpha != predictor.alpha:
         other.usual = other.usual._replace(own=None)
     return other
+
+
+def note_of(predictor: JointPredictor) -> str:
+    """What is to be known of a calibration, in words; empty where there is nothing."""
+    rule, reuse_ = predictor.calibration, predictor.reuse
+    notes = [] if reuse_ is None else [reuse_.note(predictor.alpha, adapts(rule))]
+    if follows_clock(rule) and predictor.n_calibration and predictor.calibration_times is None:
+        notes.append(f"no time stamps, so no clock: the rule is {type(rule_within(rule)).__name__} alone")
+    return "; ".join(notes)
 
 
 def late_rule(rule: AnyRule) -> LateACI:

@@ -23,7 +23,18 @@ from typing import Any
 
 import numpy as np
 
-from jointset.calibration.shared_level import AnyRule, Course, SharedLevel, adapts, course, moved, next_radii, one_score
+from jointset.abilities import follows_clock
+from jointset.calibration.shared_level import (
+    AnyRule,
+    Course,
+    SharedLevel,
+    adapts,
+    course,
+    expecting,
+    moved,
+    next_radii,
+    one_score,
+)
 from jointset.contracts import Array, Score
 from jointset.partial import EDGES, UNCALIBRATED, GapScale, stratum
 
@@ -111,23 +122,27 @@ class Strata:
         self.moving = gaps_of(score) is not None and adapts(rule)
         self.traces: list[Array] = []
 
-    def course(self, scores: Array, rows: Array) -> tuple[Course, Array]:
+    def course(self, scores: Array, rows: Array, times: Array | None = None) -> tuple[Course, Array]:
         """The course of the rule through scores (T,) or (T, K) without factors, and the scores as they are shown."""
+        clock = None if times is None or not follows_clock(self.rule) else np.asarray(times).tolist()
         gaps = gaps_of(self.score)
         still = gaps is None or (gaps.shares[0] == 1.0 and not any(gaps.logs) and not np.isnan(rows).any())
         if gaps is None or still or not self.moving:
-            found, self.state = course(self.rule, self.state, scores)
+            found, self.state = course(self.rule, self.state, scores, times)
             self.traces.append(np.tile(UNCALIBRATED.logs, (len(rows), 1)))
             return found, scores
         walk = self._several if isinstance(self.rule, SharedLevel) else self._single
-        return walk(scores, stratum(rows).tolist(), gaps)
+        return walk(scores, stratum(rows).tolist(), gaps, clock)
 
-    def _single(self, scores: Array, places: list[int], gaps: GapScale) -> tuple[Course, Array]:
+    def _single(
+        self, scores: Array, places: list[int], gaps: GapScale, clock: list[int] | None
+    ) -> tuple[Course, Array]:
         """Row by row with one radius, on plain numbers; a row without a reading moves nothing."""
         rule, state, alpha = self.rule, self.state, 1.0 - gaps.level
         logs, shares, seen = list(gaps.logs), list(gaps.shares), list(gaps.seen)
         radii, shown, trace = [], [], []
-        for score, place in zip(scores.tolist(), places, strict=True):
+        for t, (score, place) in enumerate(zip(scores.tolist(), places, strict=True)):
+            state = state if clock is None else expecting(rule, state, clock[t])
             lift, own = math.exp(logs[0]), score * math.exp(-logs[place])
             trace.append(tuple(logs))
             radii.append(float(rule.radius(state)) * lift)
@@ -141,12 +156,15 @@ class Strata:
         found = Course(np.array(radii), np.array(shown), np.array(radii))
         return found, found.score
 
-    def _several(self, scores: Array, places: list[int], gaps: GapScale) -> tuple[Course, Array]:
+    def _several(
+        self, scores: Array, places: list[int], gaps: GapScale, clock: list[int] | None
+    ) -> tuple[Course, Array]:
         """The same with a radius a component."""
         rule, state = self.rule, self.state
         radii, shown, trace = np.empty(scores.shape), np.empty(scores.shape), np.empty((len(scores), len(gaps.logs)))
         score, radius = np.empty(len(scores)), np.empty(len(scores))
         for t, place in enumerate(places):
+            state = state if clock is None else expecting(rule, state, clock[t])
             own = scores[t] * math.exp(-gaps.logs[place])
             trace[t], radii[t], shown[t] = gaps.logs, next_radii(rule, state) * gaps.lift, own * gaps.lift
             score[t], radius[t] = one_score(rule, state, own[None])[0], float(rule.radius(state))

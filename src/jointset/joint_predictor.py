@@ -9,10 +9,10 @@ from typing import Any, Self, overload
 
 import numpy as np
 
-from jointset.abilities import Clocked, Restarting, message_start
-from jointset.calibrating import at_level, calibrate, gap_scale, rewrapped, watch_from
+from jointset.abilities import Clocked, Restarting, follows_clock, message_start
+from jointset.calibrating import at_level, calibrate, gap_scale, note_of, rewrapped, watch_from
 from jointset.calibration import Split
-from jointset.calibration.shared_level import AnyRule, adapts, moved, one_score
+from jointset.calibration.shared_level import AnyRule, expecting, moved, one_score
 from jointset.contracts import Array, Filter, Reading, Readings, Region, Score
 from jointset.copies import shallow
 from jointset.describing import facts_of, line_of
@@ -92,9 +92,10 @@ class JointPredictor(Explains):
         self.usual: Usual | None = None  # how long sensors are silent or stand still; older models lack it, and
         self.places: Places | None = None  # where the sensors are drawn
         self.graph: Edges | None = None  # that of the training panel, where it had one
-        self.filter_state: Any = None  # set by calibrate, with the next two; advanced by update and run
+        self.filter_state: Any = None  # set by calibrate, with the next three; advanced by update and run
         self.calibration_state: Any = None
         self.calibration_scores: Array = np.empty(0)  # in time order; (m, K) where a set has K radii
+        self.calibration_times: Array | None = None  # of those scores, where there are stamps; older models lack it
         self.watch: Watch | None = None  # of the scores since calibration, for `trust`
         self.health: Health | None = None  # how long every sensor has been silent or stood still
         self.fill_quantiles: FillQuantiles | None = None  # set by learn_to_fill or the first impute
@@ -131,7 +132,7 @@ class JointPredictor(Explains):
     @property
     def note(self) -> str:
         """What is to be known of the calibration, in words; empty where there is nothing."""
-        return "" if self.reuse is None else self.reuse.note(self.alpha, adapts(self.calibration))
+        return note_of(self)
 
     # ------------------------------------------------------------------ fit and calibrate
 
@@ -172,7 +173,7 @@ class JointPredictor(Explains):
     @property
     def follows_clock(self) -> bool:
         """Whether the set depends on the time of the reading."""
-        return isinstance(self.filter, Clocked) and self.filter.follows_clock
+        return follows_clock(self.filter) or follows_clock(self.calibration)
 
     def expect(self, when: int) -> None:
         """Say when the next reading will be (epoch seconds); without that it follows the last at the usual interval."""
@@ -182,6 +183,9 @@ class JointPredictor(Explains):
                 self.filter_state, self._pending = told, None
             if self.filling is not None:
                 self.filling = self.filling._replace(state=self.filter.expect(self.filling.state, when))
+        state = expecting(self.calibration, self.calibration_state, when)
+        if state is not self.calibration_state:
+            self.calibration_state, self._pending = state, None
         self.horizon = self.horizon and self.horizon.expecting(when)
 
     def restart(self) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from jointset.abilities import message_start
 from jointset.attribution import normal_law
+from jointset.calibration.shared_level import started
 from jointset.contracts import Array, Readings
 from jointset.errors import require, require_known
 from jointset.filters.grown import grown
@@ -190,7 +191,7 @@ def _bring_scores(before: JointPredictor, after: JointPredictor) -> None:
     """Calibration scores on the scale of another number of sensors, and the rule started from them."""
     after.calibration_scores = before.calibration_scores * _ratio(before, after)
     after.scale_gaps()
-    after.calibration_state = after.calibration.start(after.calibration_scores)
+    after.calibration_state = started(after.calibration, after.calibration_scores, before.calibration_times)
     after.start_watch()
     after._pending = None
 

@@ -12,8 +12,8 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from jointset.abilities import Splitting
+from jointset.calibration import ByClock, require_rule, without_clock
 from jointset.calibration import calibration as rule_named
-from jointset.calibration import require_rule
 from jointset.calibration.cost_agaci import CostAgACI
 from jointset.calibration.shared_level import AnyRule, SharedLevel
 from jointset.catalogue import FILTERS, METHODS, PUBLISHED, ROWS, TABLE
@@ -183,6 +183,8 @@ def row_rule(wrap: str | None, alpha: float, protocol: str, *, pooled: bool = Tr
     """The calibration rule of a wrap; in `table` its pool takes in test scores, unless the components do (`pooled`)."""
     lookback = LOOKBACK if pooled else 0
     rule = rule_named(wrap or "split", alpha=alpha)
+    if isinstance(rule, ByClock):
+        return ByClock(row_rule(without_clock(wrap or ""), alpha, protocol, pooled=pooled))
     if protocol != "table" or not hasattr(rule, "lookback"):
         return rule
     return CostAgACI(alpha, lookback=lookback) if wrap == "agaci" else replace(rule, lookback=lookback)

@@ -24,6 +24,7 @@ MODULES = {
     "calibration.agaci": "AgACI AgACIState",
     "calibration.auto": "Auto AutoState",
     "calibration.boa": "BOAState",
+    "calibration.by_clock": "ByClock ByClockState",
     "calibration.cost_agaci": "CostAgACI CostState",
     "calibration.decaying": "Decaying DecayingState",
     "calibration.dtaci": "DtACI DtACIState",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointset.abilities import Sized, message_start
+from jointset.abilities import Sized, follows_clock, message_start
 from jointset.contracts import Array, Filter, Forecast
 from jointset.errors import require
 from jointset.gap_levels import Strata, restarted_strata
@@ -28,10 +28,10 @@ Progress = Callable[[int], None]  # told how many rows were done
 
 def laws_of(predictor: JointPredictor, panel: Panel, state: Any) -> Laws:
     """Laws of the blocks of a panel in the units of the data, from a state of the filter."""
-    times = panel.timestamps if predictor.follows_clock else None
+    follows = follows_clock(predictor.filter)
+    times = panel.timestamps if follows else None
     name = message_start(predictor.filter).rstrip(": ") or "the filter"
-    unknown = predictor.follows_clock and times is None
-    require(not unknown, f"{name} needs time stamps: give readings with a time column")
+    require(not follows or times is not None, f"{name} needs time stamps: give readings with a time column")
     return _in_blocks(predictor.filter, panel.values, state, times, (predictor.shift, predictor.scale))
 
 
@@ -67,13 +67,14 @@ def run_together(
     pieces: list[list[dict[str, Array]]] = [[] for _ in predictors]
     kept: list[Any] = []
     clock, begin, own, spared = time.perf_counter, time.perf_counter(), [0.0] * len(predictors), 0.0
-    state = predictors[0].filter_state
+    state, at, stamps = predictors[0].filter_state, 0, panel.timestamps
     for law, rows, after in laws:
-        state = after
+        state, times = after, None if stamps is None else stamps[at : at + len(rows)]
+        at += len(rows)
         scores = np.atleast_1d(score.score(law, rows))
         for i in range(len(predictors)):
             start = clock()
-            found, shown = walks[i].course(scores, rows)
+            found, shown = walks[i].course(scores, rows, times)
             own[i] += clock() - start
             pieces[i].append(columns_of(score, law, shown, found))
             spared += (clock() - start) * (i > 0)  # the law keeps its sizes: alone, each would pay as the first

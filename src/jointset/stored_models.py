@@ -32,6 +32,7 @@ STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
     "filter_state": Any,
     "calibration_state": Any,
     "calibration_scores": Array,
+    "calibration_times": Array | None,
     "watch": Watch | None,
     "last_time": int | None,
     "usual": Usual | None,
@@ -46,7 +47,7 @@ STORED: dict[str, Any] = {  # what a model folder holds, and of what kind it is
 }
 # parts that older folders lack, and what stands for them
 LATER: dict[str, Any] = dict.fromkeys(
-    ("reuse", "places", "graph", "usual", "horizon", "fill_quantiles", "filling", "health")
+    ("reuse", "places", "graph", "usual", "horizon", "fill_quantiles", "filling", "health", "calibration_times")
 )
 LATER |= {"fitted_rows": 0, "left_out": ()}
 

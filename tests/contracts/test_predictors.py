@@ -14,6 +14,7 @@ from jointset.published import SPCI, MultiDimSPCI
 OTHERS = ("ewma:box+aci", "local:box", "kalman:box+pid", "time-of-day:box", "static+dtaci")
 SEVERAL_RADII = ("factor+aci", "group+agaci", "spectral+dtaci", "per-group-factor+pid")
 SCALED = ("copula+split", "copula+aci", "multidim-spci-empirical+agaci", "spci-empirical+dtaci", "hopcpt+pid")
+BY_CLOCK = ("ewma+clock", "group+clock-aci", "copula+clock-dtaci")
 FORMS = {  # that have no name
     "local ellipsoids": lambda: MultiDimSPCI("empirical", neighbors=60),
     "local ellipsoids, scaled": lambda: MultiDimSPCI("empirical", neighbors=60, wrap=ACI(0.1)),
@@ -31,7 +32,7 @@ FORMS |= {
     "gnf around gru": lambda: JointPredictor(SwappedMean(GNF(steps=5), MEANS["gru"]())),
     "static around stgnn": lambda: JointPredictor(SwappedMean(StaticFilter(), MEANS["stgnn"]())),
 }
-NAMES = (*METHODS, *OTHERS, *SEVERAL_RADII, *SCALED, *FORMS)
+NAMES = (*METHODS, *OTHERS, *SEVERAL_RADII, *SCALED, *BY_CLOCK, *FORMS)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from jointset.datasets.cells import cell
 from jointset.experiments.rows import run_row
 from jointset.methods import METHODS, predictor_for
 
-WRAPS = ("split", *(name for name in RULES if name != "split"))
+WRAPS = ("split", *(name for name in RULES if name != "split"), "clock-aci")
 KINDS = ("static", "ewma:box", "group", "per-group-factor", "copula", "multidim-spci-empirical")  # of sets
 
 

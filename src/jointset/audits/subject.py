@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jointset.abilities import Differentiable, Linear, Named, OwnSetting, Spread
+from jointset.abilities import Differentiable, Linear, Named, OwnSetting, Spread, follows_clock
 from jointset.calibration.quantiles import score_quantile
 from jointset.contracts import Array, Filter, Forecast
 from jointset.errors import InputError, require
@@ -212,7 +212,7 @@ class Subject:
     def _laws(self) -> Iterator[Forecast]:
         filter_, state = self.filter, self.start
         size = max(1, BLOCK // self.n**2)
-        times = self.panel.timestamps if self.predictor.follows_clock else None
+        times = self.panel.timestamps if follows_clock(filter_) else None
         for first in range(0, len(self.values), size):
             rows = slice(first, first + size)
             clock = () if times is None else (times[rows],)

@@ -13,6 +13,7 @@ from typing import Any
 from jointset.calibration.aci import ACI
 from jointset.calibration.agaci import AgACI
 from jointset.calibration.auto import Auto
+from jointset.calibration.by_clock import ByClock
 from jointset.calibration.decaying import Decaying
 from jointset.calibration.dtaci import DtACI
 from jointset.calibration.eci import ECI
@@ -42,6 +43,7 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {  # other forms of a rule that h
     "eci-integral": ("eci", {"form": "integral"}),
     **{f"{name}-tail": (name, {"tail": True}) for name in ("split", "aci", "agaci", "dtaci")},
 }
+CLOCK = "clock"  # `clock-aci` is aci by the clock, `clock` alone the recommended rule
 
 
 def calibration(name: str, alpha: float = 0.1, **options: Any) -> Any:
@@ -51,6 +53,8 @@ def calibration(name: str, alpha: float = 0.1, **options: Any) -> Any:
     0.01
     """
     require_rule(name, "calibration")
+    if name.partition("-")[0] == CLOCK:
+        return ByClock(calibration(without_clock(name), alpha, **options))
     base, form = FORMS.get(name, (name, {}))
     rule: Any = RULES[base]
     known = [field.name for field in fields(rule) if field.name != "alpha"]
@@ -61,7 +65,14 @@ def calibration(name: str, alpha: float = 0.1, **options: Any) -> Any:
 
 def require_rule(name: str, what: str) -> None:
     """Refuse a name that no rule has."""
-    require(name in RULES or name in FORMS, f"unknown {what} {name!r}: choose one of {', '.join([*RULES, *FORMS])}")
+    known = [*RULES, *FORMS]
+    choices = f"{', '.join(known)}, or {CLOCK}-RULE for one of them by the clock"
+    require(without_clock(name) in known, f"unknown {what} {name!r}: choose one of {choices}")
+
+
+def without_clock(name: str) -> str:
+    """The rule that a clock goes around; the rule itself where there is none."""
+    return "auto" if name == CLOCK else name.removeprefix(f"{CLOCK}-")
 
 
 __all__ = [
@@ -74,6 +85,7 @@ __all__ = [
     "SFOGD",
     "AgACI",
     "Auto",
+    "ByClock",
     "Decaying",
     "DtACI",
     "Split",
@@ -81,4 +93,5 @@ __all__ = [
     "calibration",
     "minimum_scores",
     "require_rule",
+    "without_clock",
 ]

@@ -25,7 +25,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from jointset.calibration.quantiles import calibration_scores, rank
+from jointset.calibration.quantiles import calibration_scores, order_statistic
 from jointset.calibration.sequence import replay, share
 from jointset.calibration.tails import tail_quantile
 from jointset.contracts import Array
@@ -86,7 +86,7 @@ class Auto:
         values = calibration_scores(scores)
         require(len(values) > 0, "auto needs calibration scores: there are none")
         x = np.array([_log(value) for value in values.tolist()])
-        upper, centre, lower = (_order(np.sort(x), p) for p in (1 - self.alpha / 2, 0.5, (1 - self.alpha) / 2))
+        upper, centre, lower = (order_statistic(np.sort(x), p) for p in (1 - self.alpha / 2, 0.5, (1 - self.alpha) / 2))
         spread = max(upper - lower, 0.01)
         sizes = _tracked(x, centre, JUMP * spread)
         left = np.sort(x[:, None] - sizes[:-1], axis=0)
@@ -150,18 +150,13 @@ class Auto:
     def _inverse_density(self, ordered: Array, spread: float) -> float:
         """1 / density of sorted values at their 1 - alpha quantile, by the slope of the quantiles around it."""
         half = min(self.alpha, 1.0 - self.alpha) / 2.0
-        slope = _order(ordered, 1.0 - self.alpha + half) - _order(ordered, 1.0 - self.alpha - half)
+        slope = order_statistic(ordered, 1.0 - self.alpha + half) - order_statistic(ordered, 1.0 - self.alpha - half)
         return min(max(slope / (2.0 * half), 0.1 * spread), 20.0 * spread)
 
 
 def _log(score: float) -> float:
     """Logarithm of a score within bounds; those of 0 and below are at the lower one."""
     return min(max(math.log(score), -FAR), FAR) if score > 0.0 else -FAR
-
-
-def _order(ordered: Array, p: float) -> float:
-    """Order statistic of level p, the last where there are too few."""
-    return float(ordered[min(max(rank(len(ordered), 1.0 - p), 1), len(ordered)) - 1])
 
 
 def _tracked(x: Array, centre: float, jump: float) -> Array:

@@ -70,6 +70,11 @@ def score_quantile(scores: Sequence[float] | Array, alpha: float, rule: str = "c
     return low if low == high else low + share * (high - low)  # two infinite scores must not give NaN
 
 
+def order_statistic(ordered: Array, p: float) -> float:
+    """The order statistic of level p of sorted values, the last where there are too few."""
+    return float(ordered[min(max(rank(len(ordered), 1.0 - p), 1), len(ordered)) - 1])
+
+
 def _position(m: int, alpha: float, rule: str) -> float:
     """Place in the sorted scores, counted from 0; a fraction lies between two of them."""
     if rule == "conformal":

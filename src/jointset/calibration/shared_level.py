@@ -9,7 +9,8 @@ so 1 - level(s) is its score on the nominal scale, where the radius is 1 - a. Th
 from the scores 1/M .. (M - 1)/M, for which its radius at alpha is 1 - alpha, so that a split rule gives the plain
 Bonferroni set and ACI moves alpha_t as it always does. A rule for which the order of the calibration scores counts
 (`ordered`) starts from those of the calibration rows themselves, so that its first set is theirs and not Bonferroni's.
-Such a rule steers sizes, so it sees the size of the set of that level instead, the geometric mean of its radii.
+Such a rule steers sizes, so it sees the size of the set of that level instead, the geometric mean of its radii. Its
+scale goes on below the smallest of these sets, that of level 1, whose radii are then all multiplied by one factor.
 
 Past 1 the scale goes on beyond the pools: a component score above all of its pool has the nominal score
 s_j / max pool_j, and a nominal radius r > 1 holds every component to r max pool_j, an infinite one to nothing. So a
@@ -27,6 +28,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.abilities import follows_clock
+from jointset.calibration.by_clock import ByClock
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.pool import ScorePool, slide, start_pool
 from jointset.calibration.quantiles import GUARD, minimum_scores
@@ -86,8 +89,18 @@ class SharedLevel:
         """Smallest number of calibration scores for a finite radius in every component."""
         return minimum_scores(min(self.shares) * self.alpha)
 
-    def start(self, scores: Array) -> SharedState:
-        """State after the calibration scores (m, K)."""
+    @property
+    def follows_clock(self) -> bool:
+        """Whether the radii depend on the time of the reading."""
+        return follows_clock(self.rule)
+
+    def expect(self, state: SharedState, when: int) -> SharedState:
+        """The state when the next reading is known to come at this time."""
+        rule = expecting(self.rule, state.rule, when)
+        return state if rule is state.rule else state._replace(rule=rule)
+
+    def start(self, scores: Array, times: Array | None = None) -> SharedState:
+        """State after the calibration scores (m, K), which have these times where the rule follows the clock."""
         scores = np.asarray(scores, dtype=float)
         require(
             scores.ndim == 2 and scores.shape[1] == len(self.shares),
@@ -98,9 +111,8 @@ class SharedLevel:
             return SharedState(self.rule.start(NOMINAL), pools, 0, 0)
         require(not self.lookback, f"{type(self.rule).__name__} follows the scores by itself: leave lookback out")
         sizes = self._sizes(pools)
-        return SharedState(
-            self.rule.start(self.score(SharedState(None, pools, 0, 0, sizes), scores)), pools, 0, 0, sizes
-        )
+        seen = self.score(SharedState(None, pools, 0, 0, sizes), scores)
+        return SharedState(started(self.rule, seen, times), pools, 0, 0, sizes)
 
     def radius(self, state: SharedState) -> float:
         """Radius on the scale of the rule: the nominal one, 1 - alpha_t, or the size of its set."""
@@ -108,38 +120,38 @@ class SharedLevel:
 
     def radii(self, state: SharedState) -> Array:
         """Radii of the components (K,)."""
-        return self._radii(state.pools, self._nominal(state, np.array([self.radius(state)])))[0][0]
+        return self._cut(state, np.array([self.radius(state)]))[0][0]
 
     def score(self, state: SharedState, scores: Array) -> Array:
         """Scores (T,) of component scores (T, K) on the scale of the rule.
 
         The nominal score is above 1 where a component exceeds every score of its pool.
         """
-        score = np.zeros(len(scores))
-        for pool, part, column in zip(state.pools, self.shares, np.asarray(scores).T, strict=True):
+        score, scores = np.zeros(len(scores)), np.asarray(scores)
+        for pool, part, column in zip(state.pools, self.shares, scores.T, strict=True):
             m = len(pool.scores)
             below = pool.scores.searchsorted(column)
             own = 1.0 - (1.0 - below / (m + 1)) / part + TIE
             score = np.maximum(score, np.where(below == m, _beyond(pool.scores[-1], column), own))
-        return np.where(np.isnan(scores).any(axis=1), np.nan, self._seen(state, score))
+        return np.where(np.isnan(scores).any(axis=1), np.nan, self._seen(state, score, scores))
 
     def update(self, state: SharedState, scores: Array) -> SharedState:
-        """State after the component scores (K,) of one step; NaN leaves it as it is."""
+        """State after the component scores (K,) of one step; NaN moves nothing but a clock."""
         if np.isnan(scores).any():
-            return state
+            return state._replace(rule=self.rule.update(state.rule, math.nan))
         seen = float(self.score(state, scores[None])[0])
-        limited = bool(self._radii(state.pools, self._nominal(state, np.array([self.radius(state)])))[1][0])
+        limited = bool(self._cut(state, np.array([self.radius(state)]))[1][0])
         rule = self.rule.update(state.rule, seen)
         pools = tuple(slide(pool, float(s), self.lookback) for pool, s in zip(state.pools, scores, strict=True))
         return SharedState(rule, pools, state.steps + 1, state.limited + limited, state.sizes)
 
-    def run(self, state: SharedState, scores: Array) -> tuple[Course, SharedState]:
-        """Radii (T, K), nominal scores and radii (T,), and the state after the last step."""
+    def run(self, state: SharedState, scores: Array, times: Array | None = None) -> tuple[Course, SharedState]:
+        """Radii (T, K), nominal scores and radii (T,), and the state after the last step; `times` as in `start`."""
         if self.lookback:
             return self._replay(state, scores)
         score = self.score(state, scores)
-        radius, rule = self.rule.run(state.rule, score)
-        radii, limited = self._radii(state.pools, self._nominal(state, radius))
+        radius, rule = self.rule.run(state.rule, score, *_clock(self.rule, times))
+        radii, limited = self._cut(state, radius)
         seen = ~np.isnan(score)
         counts = state.steps + int(seen.sum()), state.limited + int(limited[seen].sum())
         return Course(radii, score, radius), SharedState(rule, state.pools, *counts, state.sizes)
@@ -152,17 +164,25 @@ class SharedLevel:
         finite = logs[np.isfinite(logs)].max(initial=0.0)
         return np.exp(np.nan_to_num(logs, nan=0.0, neginf=0.0, posinf=finite)) * (1.0 + RISE * LEVELS)
 
-    def _seen(self, state: SharedState, nominal: Array) -> Array:
-        """Nominal scores on the scale of the rule."""
+    def _seen(self, state: SharedState, nominal: Array, scores: Array) -> Array:
+        """Nominal scores (T,) of component scores (T, K) on the scale of the rule."""
         if state.sizes is None:
             return nominal
-        return np.interp(nominal, LEVELS, state.sizes) * np.maximum(nominal, 1.0)
+        least = self._radii(state.pools, np.zeros(1))[0][0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = np.nan_to_num(scores / least, nan=1.0).max(axis=1)  # of the smallest set, for scores within it
+        size = np.interp(nominal, LEVELS, state.sizes) * np.maximum(nominal, 1.0)
+        return np.where((scores <= least).all(axis=1), part * state.sizes[0], size)
 
-    def _nominal(self, state: SharedState, radius: Array) -> Array:
-        """Radii on the scale of the rule as nominal ones."""
-        if state.sizes is None:
-            return radius
-        return np.interp(radius, state.sizes, LEVELS) * np.maximum(radius / state.sizes[-1], 1.0)
+    def _cut(self, state: SharedState, radius: Array) -> tuple[Array, Array]:
+        """Radii (T, K) at radii (T,) on the scale of the rule, and whether any had to be limited (T,)."""
+        sizes = state.sizes
+        if sizes is None:
+            return self._radii(state.pools, radius)
+        nominal = np.interp(radius, sizes, LEVELS) * np.maximum(radius / sizes[-1], 1.0)
+        radii, limited = self._radii(state.pools, nominal)
+        part = np.clip(radius / sizes[0], 0.0, 1.0)[:, None]
+        return np.where(radius[:, None] >= 0.0, radii * part, -1.0), limited & (radius > sizes[0])
 
     def _replay(self, state: SharedState, scores: Array) -> tuple[Course, SharedState]:
         """`radii`, `score` and `update` step by step, on plain lists: the pools move with every step."""
@@ -230,11 +250,26 @@ def _beyond(largest: float, score: Array | float) -> Array:
 AnyRule = Calibration[Any] | SharedLevel
 
 
-def course(rule: AnyRule, state: Any, scores: Array) -> tuple[Course, Any]:
+def _clock(rule: Any, times: Array | None) -> tuple[Array, ...]:
+    """The times as a rule takes them: those that follow the clock do."""
+    return () if times is None or not follows_clock(rule) else (times,)
+
+
+def started(rule: Any, scores: Array, times: Array | None = None) -> Any:
+    """State of any rule after calibration scores (m,) or (m, K), with their times where it follows the clock."""
+    return rule.start(scores, *_clock(rule, times))
+
+
+def expecting(rule: Any, state: Any, when: int) -> Any:
+    """State of any rule when the next reading is known to come at this time (epoch seconds)."""
+    return rule.expect(state, when) if follows_clock(rule) else state
+
+
+def course(rule: Any, state: Any, scores: Array, times: Array | None = None) -> tuple[Course, Any]:
     """The course of any rule through scores (T,) or (T, K), and its state after the last."""
     if isinstance(rule, SharedLevel):
-        return rule.run(state, scores)
-    radii, state = rule.run(state, scores)
+        return rule.run(state, scores, times)
+    radii, state = rule.run(state, scores, *_clock(rule, times))
     return Course(radii, scores, radii), state
 
 
@@ -266,8 +301,8 @@ def scores_needed(rule: AnyRule) -> tuple[int, str]:
 
 
 def rule_within(rule: AnyRule) -> Calibration[Any]:
-    """The rule that moves the level, where several radii share it; else the rule itself."""
-    return rule.rule if isinstance(rule, SharedLevel) else rule
+    """The rule that moves the level, without what shares it or divides by the clock; else the rule itself."""
+    return rule_within(rule.rule) if isinstance(rule, SharedLevel | ByClock) else rule
 
 
 def adapts(rule: AnyRule) -> bool:

@@ -228,13 +228,14 @@ def a_dead_sensor_stops_nothing(predictor: JointPredictor) -> None:
 
 
 def an_empty_row_moves_no_radius(predictor: JointPredictor) -> None:
-    """Rows without any reading have no score, are not inside, and leave the radius and the verdict alone."""
+    """Rows without any reading, three days of them, have no score and leave the verdict and the radius alone."""
     predictor.run(block(4))
     trust, radius = predictor.trust(), predictor.copy().update(block().values[4]).radius
     outcome = predictor.update(np.full(len(predictor.sensors), np.nan))
     expect(bool(np.isnan(outcome.score)) and not outcome.inside, "an empty row has a score, or is inside")
     expect(outcome.observed == 0, "an empty row has readings")
-    predictor.run(block(30).with_values(np.full((30, len(predictor.sensors)), np.nan)), regions=False)
+    empty = block(4 + 3 * 24)  # so that the next row is at the same hour
+    predictor.run(empty.with_values(np.full_like(empty.values, np.nan)), regions=False)
     expect(predictor.trust() == trust, "empty rows move the verdict")
     expect(predictor.update(block().values[4]).radius == radius, "empty rows move the radius")
 

@@ -67,8 +67,8 @@ def fit_command(
     calibration: Annotated[
         str | None,
         typer.Option(
-            help="split, aci, agaci, dtaci, pid, sfogd, saocp, eci, window or auto; else aci for default and quick, "
-            "split for the others."
+            help="split, aci, agaci, dtaci, pid, sfogd, saocp, eci, window, auto, or clock-RULE; else aci for "
+            "default and quick, split for the others."
         ),
     ] = None,
     alpha: readings.Alpha = 0.1,

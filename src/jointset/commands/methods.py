@@ -36,6 +36,7 @@ def methods_command(
     typer.echo("`jointset fit` trains default, for minutes; quick gives sets in seconds.")
     typer.echo("Rows with one radius take a geometry, and every row a wrap:")
     typer.echo("METHOD[:ellipsoid|box][+aci|agaci|dtaci|pid|sfogd|saocp|decaying|eci|window|auto], as in ewma:box+aci.")
+    typer.echo("+clock-aci, +clock-dtaci, ...: that wrap by the clock, where readings have times.")
     names = ", ".join(ONE_AT_A_TIME)
     typer.echo(
         f"{names} answer one sensor at a time: all sensors together are inside far less often than the target asks,"

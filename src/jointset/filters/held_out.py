@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jointset.abilities import Clocked
+from jointset.abilities import follows_clock as follows_clock
 from jointset.panel import Panel
 
 SHARE = 0.15  # of the training rows
@@ -23,11 +23,6 @@ def held_out(panel: Panel) -> tuple[Panel, Panel]:
 def enough(panel: Panel) -> bool:
     """Whether held-out rows with a reading, the first ones left out, are enough to choose by."""
     return len(panel) >= FEWEST and int(panel.mask[WARMUP:].any(axis=1).sum()) >= FEWEST - WARMUP
-
-
-def follows_clock(filter_: Any) -> bool:
-    """Whether the laws of a filter depend on the time of the reading."""
-    return isinstance(filter_, Clocked) and filter_.follows_clock
 
 
 def blocks_of_laws(filter_: Any, panel: Panel) -> Iterator[tuple[int, Any]]:

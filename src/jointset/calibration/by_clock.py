@@ -1,0 +1,174 @@
+"""By the clock: any rule on scores that are divided by what the time of day, and the weekday, make of them.
+
+    log multiplier = piecewise linear around the day, through NODES nodes, + one number a weekday.
+
+`start` reads both off the calibration scores (`jointset.calibration.clock_course`), shrunk to 1 as far as chance
+explains them. The rule works on the scores left, and its radius is multiplied back: a reading is inside when its score
+is at most that. Every miss raises the two nodes beside its time by RATE spreads of the logarithms in all, every hit
+lowers them by alpha / (1 - alpha) of that, as ACI moves its level: an hour that changes its ways is followed, and none
+is missed for long. A rule that does not adapt keeps the multiplier as it is.
+
+Without time stamps there is no clock, and the rule is alone. Times are UTC; a row whose time is not told follows the
+last one at the usual interval.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from jointset.calibration.auto import Auto
+from jointset.calibration.clock_course import DAY, NODES, course_of, weekday
+from jointset.calibration.fixed import Fixed
+from jointset.calibration.quantiles import calibration_scores
+from jointset.calibration.split import Split
+from jointset.contracts import Array, Calibration
+from jointset.errors import require
+from jointset.storage import storable
+
+RATE = 0.1  # of the spread, that a miss moves the nodes beside it by; chosen on validation blocks
+OFTEN = 300  # seconds; rows that come more often move them less, each
+FURTHEST = 50.0  # bound of log multipliers
+
+
+@storable
+class ByClockState(NamedTuple):
+    """State of the rule, log multipliers of the nodes and of the weekdays (Monday first), and what a miss adds.
+
+    `next` is the time of the next row (epoch seconds), `cadence` the seconds between rows; 0: there is no clock.
+    """
+
+    rule: Any
+    day: tuple[float, ...]
+    week: tuple[float, ...]
+    step: float
+    next: int
+    cadence: int
+
+
+@storable
+@dataclass(frozen=True)
+class ByClock:
+    """A rule that knows the clock, around any rule for one radius.
+
+    >>> times = 3600 * np.arange(24 * 60)
+    >>> scores = np.random.default_rng(0).chisquare(20, len(times)) * np.where(times % DAY < DAY / 2, 1.0, 4.0)
+    >>> rule = ByClock(Split())
+    >>> state = rule.start(scores, times)
+    >>> noon, midnight = (rule.radius(rule.expect(state, DAY * 60 + hour * 3600)) for hour in (18, 6))
+    >>> round(noon / midnight, 1)
+    4.0
+    """
+
+    rule: Calibration[Any] = field(default_factory=Auto)
+    ordered: ClassVar[bool] = True
+    follows_clock: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require(not isinstance(self.rule, Fixed | ByClock), "the clock goes around a rule that has none")
+
+    @property
+    def alpha(self) -> float:
+        """Target miss rate."""
+        return float(self.rule.alpha)
+
+    def start(self, scores: Array, times: Array | None = None) -> ByClockState:
+        """State after the calibration scores (m,), in order of time, and their times (m,) in epoch seconds."""
+        values = calibration_scores(scores)
+        cadence = 0 if times is None else cadence_of(times)
+        if times is None or not cadence:
+            return ByClockState(self.rule.start(values), (), (), 0.0, 0, 0)
+        found = course_of(values, times, self.alpha)
+        still = isinstance(self.rule, Split) or cadence > DAY // 2
+        state = ByClockState(
+            rule=None,
+            day=found.day,
+            week=found.week,
+            step=0.0 if still else RATE * found.spread * min(cadence / OFTEN, 1.0),
+            next=int(times[-1]) + cadence,
+            cadence=cadence,
+        )
+        left = values / np.exp([_log_multiplier(state.day, state.week, when) for when in np.asarray(times).tolist()])
+        return state._replace(rule=self.rule.start(left))
+
+    def expect(self, state: ByClockState, when: int) -> ByClockState:
+        """The state when the next row is known to come at this time (epoch seconds)."""
+        return state if not state.cadence or state.next == when else state._replace(next=int(when))
+
+    def radius(self, state: ByClockState) -> float:
+        """Radius of the rule times the multiplier of the next row's time."""
+        return float(self.rule.radius(state.rule)) * self.multiplier(state)
+
+    def multiplier(self, state: ByClockState) -> float:
+        """What the clock makes of the scores at the next row's time."""
+        return math.exp(_log_multiplier(state.day, state.week, state.next)) if state.cadence else 1.0
+
+    def update(self, state: ByClockState, score: float) -> ByClockState:
+        """State after one score; NaN moves nothing but the clock."""
+        if not state.cadence:
+            return state._replace(rule=self.rule.update(state.rule, score))
+        after = state._replace(next=state.next + state.cadence)
+        if math.isnan(score):
+            return after
+        factor = self.multiplier(state)
+        radius = float(self.rule.radius(state.rule)) * factor
+        inner = self.rule.update(state.rule, score / factor)
+        if not state.step:
+            return after._replace(rule=inner)
+        day = list(state.day)
+        _move(day, state.next, state.step * ((score > radius) - self.alpha))
+        return after._replace(rule=inner, day=tuple(day))
+
+    def run(self, state: ByClockState, scores: Array, times: Array | None = None) -> tuple[Array, ByClockState]:
+        """Radii (T,) and the state after the last score; rows come at `times` (T,), or at the usual interval."""
+        values = np.asarray(scores, dtype=float)
+        if not len(values):
+            return values, state
+        if not state.cadence:
+            radii, inner = self.rule.run(state.rule, values)
+            return radii, state._replace(rule=inner)
+        when = state.next + state.cadence * np.arange(len(values)) if times is None else np.asarray(times)
+        end = int(when[-1]) + state.cadence
+        if not state.step:
+            factors = np.array([math.exp(_log_multiplier(state.day, state.week, one)) for one in when.tolist()])
+            radii, inner = self.rule.run(state.rule, values / factors)
+            return radii * factors, state._replace(rule=inner, next=end)
+        radii, rule, inner, day = np.empty(len(values)), self.rule, state.rule, list(state.day)
+        for t, (score, one) in enumerate(zip(values.tolist(), when.tolist(), strict=True)):
+            factor = math.exp(_log_multiplier(day, state.week, one))
+            radii[t] = radius = float(rule.radius(inner)) * factor
+            if score == score:
+                inner = rule.update(inner, score / factor)
+                _move(day, one, state.step * ((score > radius) - self.alpha))
+        return radii, state._replace(rule=inner, day=tuple(day), next=end)
+
+    def infinite_share(self, state: ByClockState) -> float:
+        """That of the rule."""
+        return float(self.rule.infinite_share(state.rule))
+
+
+def cadence_of(times: Array) -> int:
+    """Usual seconds between rows; 0 where there are fewer than two, or they do not go forward."""
+    return max(int(np.median(np.diff(times))), 0) if len(times) > 1 else 0
+
+
+def _log_multiplier(day: tuple[float, ...] | list[float], week: tuple[float, ...], when: int) -> float:
+    """Between the two nodes beside a time, and that of its weekday."""
+    place = when % DAY * NODES / DAY
+    node = int(place)
+    beyond = place - node
+    found = day[node] + beyond * (day[(node + 1) % NODES] - day[node])
+    return found + week[weekday(when)] if week else found
+
+
+def _move(day: list[float], when: int, by: float) -> None:
+    """Move the nodes beside a time, in place, the nearer one more."""
+    place = when % DAY * NODES / DAY
+    node = int(place)
+    beyond = place - node
+    day[node] = min(max(day[node] + (1.0 - beyond) * by, -FURTHEST), FURTHEST)
+    following = (node + 1) % NODES
+    day[following] = min(max(day[following] + beyond * by, -FURTHEST), FURTHEST)
