@@ -163,3 +163,19 @@ def test_concatenate_keeps_every_step(law):
 def test_bad_input(build, message):
     with pytest.raises(InputError, match=message):
         build()
+
+
+def test_a_marginal_is_not_that_of_another_thread(monkeypatch):
+    """What one thread keeps may be replaced while another looks at it."""
+    S = Covariance(np.eye(6) + 0.1, lasting=True)
+    first, second = np.arange(6) == 0, np.arange(6) == 1
+    other, equal = (second, S.observed(second)), np.array_equal
+    S.observed(first)
+
+    def meddling(a, b):
+        found = equal(a, b)
+        S._marginal = other
+        return found
+
+    monkeypatch.setattr(np, "array_equal", meddling)
+    assert S.observed(first).missing.tolist() == first.tolist()

@@ -151,9 +151,10 @@ class Covariance:
         Distance, log-determinant and precision are those of the marginal law; the precision of what is missing is 1.
         """
         if missing.ndim == 1 and self.shared:
-            if self._marginal is None or not np.array_equal(self._marginal[0], missing):
-                self._marginal = (missing, self._without(missing))
-            return self._marginal[1]
+            kept = self._marginal  # once: another thread may put its own there
+            if kept is None or not np.array_equal(kept[0], missing):
+                kept = self._marginal = (missing, self._without(missing))
+            return kept[1]
         if self.shared:
             return PartialRows(self, missing)
         seen = ~missing  # identity in place of the missing ones: one batch of matrices of one size

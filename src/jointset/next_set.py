@@ -10,6 +10,7 @@ from jointset.contracts import Array
 from jointset.limits import UNLIMITED, Limits
 
 if TYPE_CHECKING:
+    from jointset.horizons.sets_ahead import AheadSets
     from jointset.joint_predictor import JointPredictor
 
 Bands = dict[str, tuple[Array, Array]]
@@ -32,6 +33,42 @@ def next_set(predictor: JointPredictor, limits: Limits = UNLIMITED) -> dict[str,
     ends = {key: dict(zip(names, zip(*band, strict=True), strict=True)) for key, band in bands.items()}
     infinite = {"infinite": True} if facts.get("radius") == float("inf") else {}
     return {**facts, **infinite, "mean": dict(zip(names, mean, strict=True)), **ends}
+
+
+def next_sets(predictor: JointPredictor, sets: AheadSets, limits: Limits = UNLIMITED) -> dict[str, Any]:
+    """Sets of the next steps as `jointset predict --horizon H --json` prints them, but for infinities.
+
+    Lists over the steps, sensor by sensor; `steps` are those of single steps, `together` is the one for all.
+    """
+    (lower, upper), (all_lower, all_upper) = limits.clip(sets.bounds), limits.clip(sets.bounds_together)
+
+    def each(values: Any) -> dict[str, list[float]]:
+        return {name: values[:, i].tolist() for i, name in enumerate(sets.sensors)}
+
+    stamps, own = times_ahead(predictor, sets.horizon), sets.own_bounds
+    alone = None if own is None else limits.clip(own)
+    return {
+        "horizon": sets.horizon,
+        **({} if stamps is None else {"times": stamps}),
+        "mean": each(limits.inside(sets.mean)),
+        "steps": {"lower": each(lower), "upper": each(upper), "log_volume": sets.steps.log_volume.tolist()},
+        "together": {
+            "lower": each(all_lower),
+            "upper": each(all_upper),
+            "radius": sets.together.radius,
+            "log_volume": float(sets.together.log_volume),
+        },
+        **({} if alone is None else {"own": {"lower": each(alone[0]), "upper": each(alone[1])}}),
+    }
+
+
+def times_ahead(predictor: JointPredictor, steps: int) -> list[str] | None:
+    """Times of the next rows as ISO 8601, where the model knows its interval."""
+    horizon = predictor.horizon
+    if horizon is None or not horizon.cadence:
+        return None
+    stamps = horizon.clock + horizon.cadence * np.arange(steps)
+    return [f"{stamp}Z" for stamp in stamps.astype("datetime64[s]").astype(str)]
 
 
 def announced(predictor: JointPredictor, limits: Limits = UNLIMITED) -> list[dict[str, Any]]:

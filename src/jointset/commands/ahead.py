@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import typer
 
+from jointset.next_set import next_sets, times_ahead
 from jointset.terminal import show_json, show_table
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def show_run_ahead(run: AheadRun, predictor: JointPredictor) -> None:
 def show_sets(predictor: JointPredictor, sets: AheadSets, as_json: bool, limits: Limits) -> None:
     """The sets of the next steps: as JSON all of them, as a table the first and the last step of every sensor."""
     if as_json:
-        show_json(json_of(predictor, sets, limits))
+        show_json(next_sets(predictor, sets, limits))
         return
     alone, last = sets.own_bounds, sets.horizon - 1
     (lower, upper), mean = limits.clip(alone or sets.bounds), limits.inside(sets.mean)
@@ -47,39 +47,6 @@ def show_sets(predictor: JointPredictor, sets: AheadSets, as_json: bool, limits:
     typer.echo(f"log-volume of the set of each step: {volumes}; of all steps at once: {sets.together.log_volume:.3g}")
     what = "the reading of that one sensor" if alone else "the whole row of the step"
     typer.echo(f"lower and upper hold {what} as often as the sets hold theirs; --json and --out have all sets.")
-
-
-def json_of(predictor: JointPredictor, sets: AheadSets, limits: Limits) -> dict[str, Any]:
-    """Both kinds of set, JSON-ready but for infinities: lists over the steps, sensor by sensor."""
-    (lower, upper), (all_lower, all_upper) = limits.clip(sets.bounds), limits.clip(sets.bounds_together)
-
-    def each(values: Any) -> dict[str, list[float]]:
-        return {name: values[:, i].tolist() for i, name in enumerate(sets.sensors)}
-
-    stamps, own = times_ahead(predictor, sets.horizon), sets.own_bounds
-    alone = None if own is None else limits.clip(own)
-    return {
-        "horizon": sets.horizon,
-        **({} if stamps is None else {"times": stamps}),
-        "mean": each(limits.inside(sets.mean)),
-        "steps": {"lower": each(lower), "upper": each(upper), "log_volume": sets.steps.log_volume.tolist()},
-        "together": {
-            "lower": each(all_lower),
-            "upper": each(all_upper),
-            "radius": sets.together.radius,
-            "log_volume": float(sets.together.log_volume),
-        },
-        **({} if alone is None else {"own": {"lower": each(alone[0]), "upper": each(alone[1])}}),
-    }
-
-
-def times_ahead(predictor: JointPredictor, steps: int) -> list[str] | None:
-    """Times of the next rows as ISO 8601, where the model knows its interval."""
-    horizon = predictor.horizon
-    if horizon is None or not horizon.cadence:
-        return None
-    stamps = horizon.clock + horizon.cadence * np.arange(steps)
-    return [f"{stamp}Z" for stamp in stamps.astype("datetime64[s]").astype(str)]
 
 
 def write_sets(predictor: JointPredictor, sets: AheadSets, path: Path, limits: Limits) -> None:

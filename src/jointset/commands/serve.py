@@ -58,7 +58,7 @@ def serve_command(
     from jointset.live.app import make_app
     from jointset.live.network import Settings
     from jointset.live.opening import open_network
-    from jointset.live.security import Guard, is_loopback, read_tokens
+    from jointset.live.security import Guard, is_loopback, read_tokens, require_tls
     from jointset.live.ways_out import Broker, asked_for, open_bridge, open_ways
 
     require((tls_cert is None) == (tls_key is None), "--tls-cert and --tls-key go together: give both")
@@ -68,6 +68,8 @@ def serve_command(
     require(rate > 0 and most_mib > 0, "--rate and --most-mib must be positive")
     for name, seconds, least in (("cadence", cadence, 1), ("grace", grace, 0)):
         require(seconds is None or seconds >= least, f"--{name} must be at least {least} s, got {seconds}")
+    if tls_cert is not None and tls_key is not None:
+        require_tls(tls_cert, tls_key)
     tokens = () if token_file is None else read_tokens(token_file)
     guard = Guard(tokens, rate, 2 * rate, int(most_mib * 2**20), frozenset(allow_host or ()))
     settings = Settings(keep, 500, cadence, grace, ignore_unknown, limits_asked(lowest, highest))

@@ -46,9 +46,9 @@ def stream_command(
     changes nothing. In long CSV the rows of one time are one reading; it is answered when all sensors have been read,
     or when a row of a later time comes.
     """
-    from jointset.commands.ahead import json_of
     from jointset.limits import limits_asked
     from jointset.methods import load_predictor
+    from jointset.next_set import next_sets
     from jointset.saving import RegularSaves
     from jointset.streaming import Stream
     from jointset.writing import json_ready
@@ -68,7 +68,7 @@ def stream_command(
 
     def sets_of(now: JointPredictor) -> dict[str, Any]:
         assert now.horizon is not None
-        return json_of(now, now.predict(horizon=now.horizon.steps), options["limits"])
+        return next_sets(now, now.predict(horizon=now.horizon.steps), options["limits"])
 
     lines = (line.decode("utf-8", errors="replace") for line in typer.get_binary_stream("stdin"))
     try:

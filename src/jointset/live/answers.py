@@ -12,7 +12,7 @@ from jointset.contracts import Array
 from jointset.errors import InputError, some
 from jointset.live.happenings import light_of, plain
 from jointset.live.store import Entry
-from jointset.next_set import next_set
+from jointset.next_set import next_set, next_sets
 from jointset.streaming import PAST
 from jointset.writing import json_ready
 
@@ -49,10 +49,17 @@ def numbers(values: Array) -> list[float | None]:
     return found
 
 
-def region(network: Network, standing: Standing, factors: bool = False) -> Answer:
-    """The next set, as `jointset predict --json` prints it; on request with the covariance of its law."""
-    predictor = standing.predictor
-    found: Answer = json_ready(next_set(predictor, network.settings.limits))
+def region(network: Network, standing: Standing, factors: bool = False, horizon: int | None = None) -> Answer:
+    """The next set, or those of the next steps, as `jointset predict --json` prints them.
+
+    On request with the covariance of the law of the next reading.
+    """
+    predictor, limits = standing.predictor, network.settings.limits
+    found: Answer
+    if horizon is None:
+        found = json_ready(next_set(predictor, limits))
+    else:
+        found = json_ready(next_sets(predictor, predictor.predict(horizon=horizon), limits))
     if factors:
         law = predictor.filter.law(predictor.filter_state).rescale(predictor.shift, predictor.scale)
         shape = getattr(law, "dense", None)
@@ -93,6 +100,7 @@ def about(network: Network) -> Answer:
         "sensors": list(network.sensors),
         "cadence": network.rule.cadence,
         "alpha": standing.predictor.alpha,
+        "horizon": standing.horizon,
         "row": standing.number,
         "latest": standing.clock.latest,
         "trouble": network.trouble,

@@ -36,6 +36,7 @@ Limit = Annotated[int, Query(ge=1, le=history.MOST)]
 Number = Annotated[int, Query(ge=0, le=2**62)]
 AlarmId = Annotated[str, Path(max_length=80)]
 Rows = Annotated[int | None, Query(ge=1, le=10_000)]
+Horizon = Annotated[int | None, Query(ge=1, le=10_000)]
 Minutes = Annotated[int, Query(ge=1, le=525_600)]
 Precision = Annotated[str, Query(max_length=2, description="unit of time stamps of line protocol: ns, us, ms, s")]
 MOMENT = Query(max_length=40, description="ISO 8601 or epoch seconds")
@@ -122,10 +123,13 @@ def _add_routes(app: FastAPI) -> None:
         return Response(status_code=204)
 
     @app.get("/{name}/region", tags=["sets"])
-    async def region(name: str, request: Request, factors: bool = False) -> Response:
-        """The set for the next reading: mean, bounds, sizes; with `factors` the covariance of its law."""
+    async def region(name: str, request: Request, factors: bool = False, horizon: Horizon = None) -> Response:
+        """The set for the next reading: mean, bounds, sizes; with `factors` the covariance of its law.
+
+        With the `horizon` that the model was fitted with, the sets of so many steps.
+        """
         network = _network(request, name)
-        return _json(await run_in_threadpool(answers.region, network, network.standing, factors))
+        return _json(await run_in_threadpool(answers.region, network, network.standing, factors, horizon))
 
     @app.get("/{name}/history", tags=["readings"])
     async def past(

@@ -1,7 +1,9 @@
 """Rows and changes of alarms, told to sockets as they come; a listener that is too slow is let go.
 
 A socket that gives `?after=NUMBER` first gets the rows after it from the store, so that one that was cut off misses
-nothing. Messages are objects: `{"type": "hello" | "row" | "alarm" | "action", ...}`.
+nothing. One that gives `?ahead=true` also gets the sets of the next steps, as `/region?horizon=` has them, whenever it
+has heard all rows; of a model that was fitted with a horizon. Messages are objects:
+`{"type": "hello" | "row" | "alarm" | "action" | "ahead", ...}`.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import orjson
 from fastapi import WebSocket, WebSocketDisconnect
 from starlette.concurrency import run_in_threadpool
 
+from jointset.live.answers import region
 from jointset.live.history import FIELDS, Asked, pieces, row_of_history
 from jointset.live.network import Network
 from jointset.live.store import ACTION, Entry
@@ -37,11 +40,21 @@ class Feed:
     def __init__(self, network: Network, loop: asyncio.AbstractEventLoop) -> None:
         self.network, self.loop = network, loop
         self.listeners: set[asyncio.Queue[News | None]] = set()
+        self._steps = News(-1, "")  # the last sets ahead that were told: listeners share them
         network.listeners.append(self._heard)
 
     def close(self) -> None:
         """Listen no longer."""
         self.network.listeners.remove(self._heard)
+
+    def ahead(self) -> str:
+        """What a listener is told of the next steps now."""
+        network, standing = self.network, self.network.standing
+        if self._steps.number != standing.number:
+            found = region(network, standing, horizon=standing.horizon)
+            told = {"type": "ahead", "row": standing.number, **found}
+            self._steps = News(standing.number, orjson.dumps(told).decode())
+        return self._steps.text
 
     def _heard(self, entries: list[Entry], changes: list[Any]) -> None:
         """Called by the thread of the network after a commit."""
@@ -79,7 +92,8 @@ async def serve_socket(socket: WebSocket, feed: Feed) -> None:
     listener: asyncio.Queue[News | None] = asyncio.Queue()
     feed.listeners.add(listener)
     after = int(asked) if asked.isdecimal() and len(asked) < 19 else None
-    telling = asyncio.create_task(_tell(socket, feed, listener, after))
+    ahead = socket.query_params.get("ahead") == "true" and feed.network.standing.horizon is not None
+    telling = asyncio.create_task(_tell(socket, feed, listener, after, ahead))
     try:
         while True:
             await socket.receive_text()  # nothing is to be said; this hears that the listener has gone
@@ -90,17 +104,23 @@ async def serve_socket(socket: WebSocket, feed: Feed) -> None:
         telling.cancel()
 
 
-async def _tell(socket: WebSocket, feed: Feed, listener: asyncio.Queue[News | None], after: int | None) -> None:
-    network = feed.network
-    now = network.standing.number
-    await socket.send_text(json.dumps({"type": "hello", "row": now, "sensors": list(network.sensors)}))
+async def _tell(
+    socket: WebSocket, feed: Feed, listener: asyncio.Queue[News | None], after: int | None, ahead: bool
+) -> None:
+    network, standing = feed.network, feed.network.standing
+    now, sensors = standing.number, list(network.sensors)
+    await socket.send_text(json.dumps({"type": "hello", "row": now, "sensors": sensors, "horizon": standing.horizon}))
     if after is not None:
         asked = Asked(CATCH_UP, max(after, now - CATCH_UP), now + 1)
         for text in await run_in_threadpool(_past, network, asked):
             await socket.send_text(text)
+    if ahead:
+        await socket.send_text(await run_in_threadpool(feed.ahead))
     while (news := await listener.get()) is not None:
         if news.number > now:  # those up to now came from the past
             await socket.send_text(news.text)
+        if ahead and listener.empty():
+            await socket.send_text(await run_in_threadpool(feed.ahead))
     await socket.close(TOO_SLOW, "too slow: connect again with ?after=ROW")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import json
+import ssl
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
@@ -72,6 +73,23 @@ def read_tokens(path: Path) -> tuple[bytes, ...]:
     short = [i for i, token in enumerate(tokens, 1) if len(token) < SHORTEST]
     require(not short, f"token {short[:1]} of {path} is shorter than {SHORTEST} characters: take a longer one")
     return tuple(token.encode() for token in tokens)
+
+
+def require_tls(certificate: Path, key: Path) -> None:
+    """Refuse files that no TLS can be served with."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        mode = key.stat().st_mode
+        context.load_cert_chain(certificate, key, password=_no_password)
+    except (OSError, ValueError) as error:  # an error of TLS is an OSError too
+        words = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+        named = f"--tls-cert {certificate} and --tls-key {key}"
+        raise InputError(f"{named} cannot be used ({words}): give a PEM certificate and its own key") from None
+    require(mode & 0o007 == 0, f"every user of this machine may read {key}: run chmod 600 {key}")
+
+
+def _no_password() -> str:
+    raise ValueError("the key is encrypted, and nobody is there to ask for its password")
 
 
 class Rates:

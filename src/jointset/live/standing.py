@@ -43,6 +43,11 @@ class Standing(NamedTuple):
         """How long each sensor is usually silent, or stands still."""
         return self.predictor.usual or unknown_usual(len(self.predictor.sensors))
 
+    @property
+    def horizon(self) -> int | None:
+        """Steps ahead that the model has sets for, beside the next one."""
+        return None if self.predictor.horizon is None else self.predictor.horizon.steps
+
     def ailing(self) -> dict[str, list[str]]:
         """Names of the sensors that are silent, and of those that are stuck."""
         return ailing(self.health, self.usual, self.predictor.sensors)
