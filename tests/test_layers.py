@@ -10,7 +10,8 @@ SRC = Path(__file__).parents[1] / "src"
 LAYERS = {  # lowest first: a module belongs where the longest of its prefixes stands
     "inputs": """table_line copies contracts abilities errors notebook extras atomic files parts storage folders times
         fleet layout graph graph_files adjacency communities panel_checks panel labelled_arrays reading_tables
-        reading labels outliers jumps row_clock sensor_health sensor_places live_cells live_rows graph_edges""",
+        reading labels outliers jumps row_clock sensor_health sensor_places live_cells live_rows graph_edges
+        late_names""",
     "laws": """lowrank triangles covariance covariance_gaps covariance_modes recursion law_rows laws law_blocks pooling
         bures ties partial volumes freed_memory shares window_laws""",
     "means and filters": "backbones residuals filters",

@@ -11,8 +11,9 @@
 True
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from jointset.late_names import late_names
 
 if TYPE_CHECKING:  # what MODULES says, for type checkers and editors
     from jointset import plot
@@ -70,22 +71,8 @@ MODULES = {  # what is public, by the module that is imported when a name is fir
     "runs": "Outcome Run",
     "scores": "BlockMaximum Mahalanobis MaxStudentised",
 }
-PLACES = {name: module for module, names in MODULES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    """A public name, from its module."""
-    if name not in PLACES:
-        raise AttributeError(f"module 'jointset' has no attribute {name!r}")
-    place = PLACES[name]
-    value = getattr(import_module(f"jointset.{place}"), name) if place else import_module(f"jointset.{name}")
-    return globals().setdefault(name, value)
-
-
-def __dir__() -> list[str]:
-    """All names, asked for or not."""
-    return sorted({*globals(), *PLACES})
-
+if not TYPE_CHECKING:  # a type checker would believe in any name
+    __getattr__, __dir__ = late_names(__name__, MODULES)
 
 __all__ = [
     "ACI",

@@ -12,7 +12,6 @@ from jointset.contracts import Array, Filter, Forecast, Reading, Readings, Score
 from jointset.errors import InputError
 from jointset.graph_edges import Edges
 from jointset.imputation import Filling, FillQuantiles, Imputed, fill_quantiles, impute_row, start_filling
-from jointset.membership import with_sensors
 from jointset.own_bands import own_ends, studentised
 from jointset.panel import Panel
 from jointset.reuse import Reuse
@@ -152,6 +151,8 @@ class Explains:
         rows: Readings | None = None,
     ) -> JointPredictor:
         """Another predictor without some sensors, with new names or new sensors (`jointset.membership`)."""
+        from jointset.membership import with_sensors  # imports every filter that can grow
+
         self._require_calibrated()
         one = cast("JointPredictor", self)
         return with_sensors(one, drop, rename, add, rows)

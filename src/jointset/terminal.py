@@ -16,7 +16,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from jointset.errors import InputError
-from jointset.next_set import next_set, set_parts
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
@@ -179,6 +178,8 @@ def trust_words(predictor: JointPredictor) -> str:
 
 def show_region(predictor: JointPredictor, as_json: bool, limits: Limits) -> None:
     """The set for the next reading, and the band of every sensor by itself where the method has one."""
+    from jointset.next_set import next_set, set_parts
+
     if as_json:
         show_json(next_set(predictor, limits))
         return

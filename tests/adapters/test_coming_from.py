@@ -22,7 +22,6 @@ def test_an_example_runs(block, capsys):
 def test_adapters_are_imported_when_they_are_asked_for():
     code = "import sys, jointset.adapters; print(*{'sklearn', 'pandas', 'sktime'} & {*sys.modules})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "\n"
-    assert set(jointset.adapters.__all__) == set(jointset.adapters.MODULES)
     with pytest.raises(AttributeError, match="no attribute 'Forecaster'"):
         jointset.adapters.Forecaster  # noqa: B018
 
@@ -34,5 +33,6 @@ def test_without_its_package_an_adapter_says_what_to_install(package, name, monk
     for module in [module for module in sys.modules if module.startswith("jointset.adapters.")]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(vars(jointset.adapters), name, raising=False)  # kept since it was last asked for
     with pytest.raises(InputError, match=rf"{name} needs the package {package}.*pip install 'jointset\[{package}\]'"):
         getattr(jointset.adapters, name)

@@ -5,8 +5,9 @@ Each is imported when it is asked for, and asks for its package then: `from join
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from jointset.late_names import late_names
 
 if TYPE_CHECKING:
     from jointset.adapters.live_model import LiveModel as LiveModel
@@ -15,16 +16,12 @@ if TYPE_CHECKING:
     from jointset.adapters.sktime_forecaster import JointForecaster as JointForecaster
 
 MODULES = {
-    "JointRegressor": "regressor",
-    "JointForecaster": "sktime_forecaster",
-    "LongForecast": "long_forecast",
-    "LiveModel": "live_model",
+    "live_model": "LiveModel",
+    "long_forecast": "LongForecast",
+    "regressor": "JointRegressor",
+    "sktime_forecaster": "JointForecaster",
 }
 __all__ = ["JointForecaster", "JointRegressor", "LiveModel", "LongForecast"]
 
-
-def __getattr__(name: str) -> Any:
-    """The adapter of that name."""
-    if name not in MODULES:
-        raise AttributeError(f"module 'jointset.adapters' has no attribute {name!r}")
-    return getattr(import_module(f"jointset.adapters.{MODULES[name]}"), name)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = late_names(__name__, MODULES)

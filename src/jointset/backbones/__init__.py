@@ -4,55 +4,32 @@
 and no graph; `stgnn` sees each node's history and its neighbours'. Training needs torch, which is imported only then.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from dataclasses import fields
-from typing import Any
+from jointset.late_names import late_names
 
-from jointset.backbones.gpvar import GPVARBackbone
-from jointset.backbones.gru import GRUBackbone
-from jointset.backbones.interface import Backbone
-from jointset.backbones.learned import LearnedBackbone
-from jointset.backbones.stgnn import STGNNBackbone
-from jointset.backbones.swap import SwappedMean, SwappedState
-from jointset.backbones.transformer import TransformerBackbone
-from jointset.backbones.var import VARBackbone
-from jointset.errors import require
+if TYPE_CHECKING:
+    from jointset.backbones.by_name import BACKBONES, backbone
+    from jointset.backbones.gpvar import GPVARBackbone
+    from jointset.backbones.gru import GRUBackbone
+    from jointset.backbones.interface import Backbone
+    from jointset.backbones.learned import LearnedBackbone
+    from jointset.backbones.stgnn import STGNNBackbone
+    from jointset.backbones.swap import SwappedMean, SwappedState
+    from jointset.backbones.transformer import TransformerBackbone
+    from jointset.backbones.var import VARBackbone
 
-BACKBONES: dict[str, type[Backbone]] = {
-    "gpvar": GPVARBackbone,
-    "var": VARBackbone,
-    "gru": GRUBackbone,
-    "transformer": TransformerBackbone,
-    "stgnn": STGNNBackbone,
+MODULES = {
+    "by_name": "BACKBONES backbone",
+    "gpvar": "GPVARBackbone",
+    "gru": "GRUBackbone",
+    "interface": "Backbone",
+    "learned": "LearnedBackbone",
+    "stgnn": "STGNNBackbone",
+    "swap": "SwappedMean SwappedState",
+    "transformer": "TransformerBackbone",
+    "var": "VARBackbone",
 }
-RESULTS = {
-    "weights",
-    "constant",
-    "mean",
-    "spread",
-    "near",
-    "calendar",
-    "day",
-    "scale",
-    "shift",
-    "model",
-}  # set by fit, not by the user
-
-
-def backbone(name: str, **options: Any) -> Backbone:
-    """The backbone of a name, with other settings where given.
-
-    >>> backbone("gru", width=16).width
-    16
-    """
-    require(name in BACKBONES, f"unknown mean backbone {name!r}: choose one of {', '.join(BACKBONES)}")
-    known = [f.name for f in fields(BACKBONES[name]) if f.name not in RESULTS]  # type: ignore[arg-type]
-    for option in options:
-        require(option in known, f"backbone {name} has no option {option!r}: it has {', '.join(known)}")
-    return BACKBONES[name](**options)
-
-
 __all__ = [
     "BACKBONES",
     "Backbone",
@@ -66,3 +43,6 @@ __all__ = [
     "VARBackbone",
     "backbone",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = late_names(__name__, MODULES)

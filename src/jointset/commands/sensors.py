@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jointset.commands import readings
 from jointset.errors import require
-from jointset.fleet import Fleet, names_listed
 from jointset.terminal import busy, note, several, show_json, show_table
+
+if TYPE_CHECKING:
+    from jointset.fleet import Fleet
 
 
 def sensors_command(
@@ -35,6 +37,7 @@ def sensors_command(
     Nothing is learned again. The model knows what a sensor that left told of the others; a new one can join where the
     weights of a method serve all sensors alike (kalman, kalman-tuned, gnf-node).
     """
+    from jointset.fleet import Fleet, names_listed
     from jointset.membership import health_table
     from jointset.methods import load_predictor
     from jointset.writing import model_folder
