@@ -147,7 +147,7 @@ def test_a_cell_is_audited_on_its_own_blocks_with_the_printed_values_beside(netw
 
 def test_a_learned_filter_is_audited():
     pytest.importorskip("torch")
-    small = cell("grssf-a-30")
+    small = cell("grssf-a-8")
     names = ["rho_dG", "rho_score", "observability", "lipschitz", "spectrum", "theory"]
     found = audit_cell("gnf-node", small, audits=names, training={"steps": 20})
     assert all("verdict" in record for record in found.values())

@@ -26,6 +26,13 @@ PANEL = generate_grssf("A", n=8, seed=3, length=4000).panel
 
 
 @pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("readings") / "few.csv"
+    write_panel(PANEL[:2000], file)
+    return file
+
+
+@pytest.fixture(scope="module")
 def readings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("readings") / "readings.csv"
     write_panel(PANEL, file)
@@ -279,9 +286,9 @@ def test_two_runs_into_one_folder_at_once_are_refused(readings, tmp_path):
 
 
 @pytest.mark.slow
-def test_learned_filters_and_backbones_in_a_quick_look(readings, tmp_path):
+def test_learned_filters_and_backbones_in_a_quick_look(few, tmp_path):
     options = ["--seeds", "2", "--backbone", "gpvar,var,gru", "--swap", "--limit-steps", "20"]
-    result = bench(f"file:{readings}?graph=knn", "gnf,gnf+aci,static:ellipsoid", tmp_path, *options)
+    result = bench(f"file:{few}?graph=knn", "gnf,gnf+aci,static:ellipsoid", tmp_path, *options)
     assert result.exit_code == 0, result.output
     table = read_results(tmp_path)
     assert len(table) == 2 * (2 * 4 + 1 + 2)
@@ -309,8 +316,8 @@ def children(pid: int) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
-def test_a_run_that_is_killed_goes_on_and_ends_with_the_same_table(readings, tmp_path):
-    cell = f"file:{readings}?n=6"
+def test_a_run_that_is_killed_goes_on_and_ends_with_the_same_table(few, tmp_path):
+    cell = f"file:{few}?n=6"
     whole = start(tmp_path / "whole", cell)
     whole.communicate()
     assert whole.returncode == 0
@@ -341,8 +348,8 @@ def test_a_run_that_is_killed_goes_on_and_ends_with_the_same_table(readings, tmp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_is_stopped_keeps_what_is_done(stop, readings, tmp_path):
-    run = start(tmp_path, f"file:{readings}?n=6")
+def test_a_run_that_is_stopped_keeps_what_is_done(stop, few, tmp_path):
+    run = start(tmp_path, f"file:{few}?n=6")
     while not list(tmp_path.glob("*.parquet")):
         assert run.poll() is None
         time.sleep(0.01)
