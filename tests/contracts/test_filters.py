@@ -1,5 +1,7 @@
 """What every filter must keep: run equals stepping, laws never see their own reading, states are values."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -40,9 +42,15 @@ def panel():
     return generate_grssf("B", n=10, seed=1, length=300).panel
 
 
+@pytest.fixture(scope="module")
+def filter_of(panel):
+    """The filter of a name, fitted once for all that ask."""
+    return functools.cache(lambda name: FILTERS[name].fit(panel))
+
+
 @pytest.fixture(params=FILTERS)
-def fitted(request, panel):
-    return FILTERS[request.param].fit(panel)
+def fitted(request, filter_of):
+    return filter_of(request.param)
 
 
 def gappy(values):
@@ -77,24 +85,23 @@ def test_run_can_be_cut_anywhere(fitted, panel, gaps):
         np.testing.assert_allclose(np.concatenate([first.variance, second.variance]), whole.variance, rtol=1e-11)
 
 
-@pytest.mark.parametrize("t", [0, 1, 150, 299])
 @pytest.mark.parametrize("change", [1e6, np.nan], ids=["another reading", "missing"])
-def test_a_law_never_sees_its_own_reading(fitted, panel, t, change):
+def test_a_law_never_sees_its_own_reading(fitted, panel, change):
     """Changing Y_t and everything after it leaves the laws up to t bit-equal, in run and in step."""
-    changed = panel.values.copy()
-    changed[t:] = change
     before, _ = fitted.run(panel.values, fitted.start())
-    after, _ = fitted.run(changed, fitted.start())
-    np.testing.assert_array_equal(before.mean[: t + 1], after.mean[: t + 1])
-    np.testing.assert_array_equal(before.variance[: t + 1], after.variance[: t + 1])
-    np.testing.assert_array_equal(before.log_det[: t + 1], after.log_det[: t + 1])
-
     state = fitted.start()
-    for y in panel.values[:t]:
+    for t, y in enumerate(panel.values):
+        if t in (0, 1, 150, 299):
+            changed = panel.values.copy()
+            changed[t:] = change
+            after, _ = fitted.run(changed, fitted.start())
+            np.testing.assert_array_equal(before.mean[: t + 1], after.mean[: t + 1])
+            np.testing.assert_array_equal(before.variance[: t + 1], after.variance[: t + 1])
+            np.testing.assert_array_equal(before.log_det[: t + 1], after.log_det[: t + 1])
+            law = fitted.law(state)
+            fitted.step(state, changed[t])
+            np.testing.assert_array_equal(fitted.law(state).mean, law.mean)
         state = fitted.step(state, y)
-    law = fitted.law(state)
-    fitted.step(state, changed[t])
-    np.testing.assert_array_equal(fitted.law(state).mean, law.mean)
 
 
 def test_states_are_values(fitted, panel):

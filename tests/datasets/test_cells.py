@@ -54,27 +54,32 @@ def kalman_row(found):
     return width, np.mean(scores[m:] <= radius)
 
 
-def test_table_reproduces_the_authors_kalman_row(real_data):
+@pytest.fixture(scope="module")
+def metr_la_tables(real_data):
+    """The cells of ten seeds."""
     real_data("metr-la.npz")
-    rows = np.array([kalman_row(cell("metr-la-20", "table", seed)) for seed in range(10)])
+    return [cell("metr-la-20", "table", seed) for seed in range(10)]
+
+
+def test_table_reproduces_the_authors_kalman_row(metr_la_tables):
+    rows = np.array([kalman_row(found) for found in metr_la_tables])
     width, joint = rows.mean(axis=0)
     assert width == pytest.approx(5.086, abs=0.001)
     assert rows[:, 0].std() == pytest.approx(0.163, abs=0.001)
     assert joint == pytest.approx(0.884, abs=0.001)
 
 
-def test_table_sensors_are_those_of_the_rule(real_data):
+def test_table_sensors_are_those_of_the_rule(real_data, metr_la_tables):
     file = np.load(real_data("metr-la.npz"))
     values = file["values"].astype(np.float64)
     top = np.argsort(-values.var(axis=0), kind="stable")
     blocks = [round(share * len(values)) for share in (0.7, 0.8, 0.9)]
     train = values[: blocks[0]]
-    for seed in range(10):
+    z = (values - train.mean(axis=0)) / train.std(axis=0)
+    for seed, found in enumerate(metr_la_tables):
         chosen = top[:20] if seed == 0 else np.random.default_rng(seed).choice(top[:40], 20, replace=False)
         chosen = np.sort(chosen)
-        found = cell("metr-la-20", "table", seed)
         assert found.panel.sensors == tuple(file["sensors"][chosen])
-        z = (values - train.mean(axis=0)) / train.std(axis=0)
         np.testing.assert_allclose(found.panel.values, z[:, chosen], atol=1e-9)
         A = file["adjacency"][np.ix_(chosen, chosen)].astype(np.float64)
         np.testing.assert_allclose(found.panel.adjacency, (A + A.T) / 2 - np.diag(A.diagonal()), atol=1e-12)

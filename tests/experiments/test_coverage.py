@@ -11,7 +11,7 @@ from jointset.methods import row
 from jointset.panel import Panel
 from jointset.volumes import unit_ball_log_volume
 
-REPLICATIONS, M, TEST, N = 300, 239, 20, 6
+REPLICATIONS, M, TEST, N = 120, 239, 60, 6
 GRAPH = np.kron(np.eye(2), np.ones((3, 3)) - np.eye(3))
 
 

@@ -31,9 +31,10 @@ def test_learned_rows_run_through_a_real_cell(base, ett):
         assert abs(run.joint - 0.9) < (0.01 if name.endswith("+aci") else 0.2)
     for name in names:
         assert not np.array_equal(found[name, 0].mean, found[name, 1].mean)
-    alone = run_row(f"{base}+aci", ett, seed=1, training=QUICK)
-    np.testing.assert_allclose(found[f"{base}+aci", 1].width, alone.width, rtol=2e-2)  # trained in float32
-    assert abs(found[f"{base}+aci", 1].joint - alone.joint) < 0.005
+    if base == "gnf-node":  # all train by the same program
+        alone = run_row(f"{base}+aci", ett, seed=1, training=QUICK)
+        np.testing.assert_allclose(found[f"{base}+aci", 1].width, alone.width, rtol=2e-2)  # trained in float32
+        assert abs(found[f"{base}+aci", 1].joint - alone.joint) < 0.005
 
 
 @pytest.mark.slow
@@ -46,12 +47,6 @@ def test_the_default_runs_through_a_real_cell(real_data):
     assert np.isfinite(run.log_volume).all() and timing.n_calibration == len(small.calibration) - 49
 
 
-def test_boxes_of_a_learned_row(ett):
-    (_, _, run, _), (_, _, box, _) = (next(run_rows([name], ett, training=QUICK)) for name in ("gnf", "gnf:box"))
-    np.testing.assert_array_equal(run.mean, box.mean)
-    assert box.width.mean() < run.width.mean()
-
-
 def test_geometries_of_a_learned_row_train_once(ett, monkeypatch):
     from jointset.filters import GNF
 
@@ -62,6 +57,7 @@ def test_geometries_of_a_learned_row_train_once(ett, monkeypatch):
     assert trained == [[0, 1]] and sorted(found) == sorted((name, seed) for name in names for seed in (0, 1))
     for seed in (0, 1):
         np.testing.assert_array_equal(found["gnf", seed].mean, found["gnf:box+dtaci", seed].mean)
+        assert found["gnf:box", seed].width.mean() < found["gnf", seed].width.mean()
     alone = run_row("gnf:box+dtaci", ett, seed=1, training=QUICK)
     np.testing.assert_allclose(found["gnf:box+dtaci", 1].width, alone.width, rtol=2e-2)  # trained in float32
 
