@@ -315,6 +315,16 @@ OWN = (
         one_at_a_time=True,
         reference="Auer et al. 2023",
     ),
+    _boxes(
+        "corel",
+        _published("CoRel"),
+        covariance="an interval a sensor from its past and that of related ones",
+        tuned="pinball loss",
+        adaptive="own",
+        one_at_a_time=True,
+        cost=2.0,
+        reference="Cini et al. 2025",
+    ),
 )
 
 

@@ -60,6 +60,7 @@ MODULES = {
     "jumps": "UsualJumps",
     "partial": "GapScale",
     "published.copula": "CopulaRule CopulaState",
+    "published.corel": "CoRelRule CoRelState",
     "published.filter": "OwnScore PublishedFilter PublishedState",
     "published.forest": "Forest ForestState",
     "published.hopcpt": "HopCPTRule HopCPTState",
