@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -39,6 +40,7 @@ Rows = Annotated[int | None, Query(ge=1, le=10_000)]
 Horizon = Annotated[int | None, Query(ge=1, le=10_000)]
 Minutes = Annotated[int, Query(ge=1, le=525_600)]
 Precision = Annotated[str, Query(max_length=2, description="unit of time stamps of line protocol: ns, us, ms, s")]
+WHOLE = re.compile(r"-?[0-9]{1,18}")
 MOMENT = Query(max_length=40, description="ISO 8601 or epoch seconds")
 
 
@@ -242,7 +244,7 @@ def _utf8(parts: Iterator[str]) -> Iterator[bytes]:
 
 
 def _number_or_text(when: str) -> int | str:
-    return int(when) if when.lstrip("-").isdecimal() and len(when) < 20 else when
+    return int(when) if WHOLE.fullmatch(when) else when
 
 
 def _add_page(app: FastAPI) -> None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import orjson
 from fastapi import WebSocket, WebSocketDisconnect
-from starlette.concurrency import run_in_threadpool
+from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 
 from jointset.live.answers import region
 from jointset.live.history import FIELDS, Asked, pieces, row_of_history
@@ -112,8 +113,9 @@ async def _tell(
     await socket.send_text(json.dumps({"type": "hello", "row": now, "sensors": sensors, "horizon": standing.horizon}))
     if after is not None:
         asked = Asked(CATCH_UP, max(after, now - CATCH_UP), now + 1)
-        for text in await run_in_threadpool(_past, network, asked):
-            await socket.send_text(text)
+        async for texts in iterate_in_threadpool(past_of(network, asked)):
+            for text in texts:
+                await socket.send_text(text)
     if ahead:
         await socket.send_text(await run_in_threadpool(feed.ahead))
     while (news := await listener.get()) is not None:
@@ -124,5 +126,7 @@ async def _tell(
     await socket.close(TOO_SLOW, "too slow: connect again with ?after=ROW")
 
 
-def _past(network: Network, asked: Asked) -> list[str]:
-    return [message(entry, network.sensors) for piece in pieces(network.store, asked) for entry in piece]
+def past_of(network: Network, asked: Asked) -> Iterator[list[str]]:
+    """What a listener is told of past rows, some at a time: it may be slow, and the past is long."""
+    for piece in pieces(network.store, asked):
+        yield [message(entry, network.sensors) for entry in piece]

@@ -3,7 +3,8 @@
 The row of a step holds the readings of one cadence: those whose times, cut down to a multiple of the cadence, are that
 of the step. Of several readings of a sensor in one step the latest counts. A row is whole, and counts, when every
 sensor has been read, when a reading comes that is later than the end of the step and a grace period, when a row of a
-later time comes, or when nothing has been read for a cadence and a grace period. What comes after that is late.
+later time comes, when it is the oldest of more than MOST_HELD that wait, or when nothing has been read for a cadence
+and a grace period. What comes after that is late.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
+
+MOST_HELD = 100  # steps that wait at once: senders whose clocks are that far apart have no common row
 
 
 class Single(NamedTuple):

@@ -59,19 +59,17 @@ def points(number: int, line: str) -> Iterator[Point]:
 
 def _split(text: str, at: str, *, quotes: bool = False) -> list[str]:
     """Pieces between the marks that are neither escaped nor, where quotes count, in quotes."""
-    pieces, piece, quoted, i = [], "", False, 0
+    pieces, start, quoted, i = [], 0, False, 0
     while i < len(text):
-        if text[i] == "\\" and i + 1 < len(text):
-            piece, i = piece + text[i : i + 2], i + 2
+        if text[i] == "\\":
+            i += 2
             continue
         quoted ^= quotes and text[i] == '"'
         if text[i] == at and not quoted:
-            pieces.append(piece)
-            piece = ""
-        else:
-            piece += text[i]
+            pieces.append(text[start:i])
+            start = i + 1
         i += 1
-    return [*pieces, piece]
+    return [*pieces, text[start:]]
 
 
 def _pair(number: int, text: str) -> tuple[str, str]:

@@ -29,6 +29,7 @@ from jointset.live.store import LATE, ROW, Entry, Store, StoreError
 from jointset.live.work import Act, Post, Work
 
 WAITING = 1_000  # requests that may wait; more are told to come back
+WAITING_BYTES = 128 * 2**20  # of their bodies
 TOGETHER = 500  # rows that share a commit, about
 
 
@@ -71,6 +72,7 @@ class Network:
         self.counts = dict.fromkeys(("requests", "refused", "rows", "late", "repeated", "commits", "failed"), 0)
         self.listeners: list[Callable[[list[Entry], list[Any]], None]] = []
         self._jobs: queue.Queue[Post | Act | None] = queue.Queue(WAITING)
+        self._counting, self._waiting = threading.Lock(), 0  # bytes of bodies in it
         self._snapshot = standing.number
         self._heard = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"jointset {name}", daemon=True)
@@ -87,10 +89,14 @@ class Network:
         return self._put(Act(action, Future()))
 
     def _put(self, job: Any) -> Any:
-        try:
-            self._jobs.put_nowait(job)
-        except queue.Full:
-            raise Busy(f"{WAITING:,} requests to {self.name!r} wait already: try again in a second") from None
+        with self._counting:
+            if self._waiting + size_of(job) > WAITING_BYTES and self._waiting:
+                raise Busy(f"{self._waiting:,} bytes to {self.name!r} wait already: try again in a second")
+            try:
+                self._jobs.put_nowait(job)
+            except queue.Full:
+                raise Busy(f"{WAITING:,} requests to {self.name!r} wait already: try again in a second") from None
+            self._waiting += size_of(job)
         return job.done
 
     def close(self) -> None:
@@ -120,6 +126,8 @@ class Network:
             job = self._jobs.get(timeout=patience)
             while job is not None:
                 jobs.append(job)
+                with self._counting:
+                    self._waiting -= size_of(job)
                 size += job.body.count(b"\n") + job.body.count(b"{") // 2 + 1 if isinstance(job, Post) else 1
                 if size >= TOGETHER:
                     return jobs, True
@@ -171,7 +179,7 @@ class Network:
         self.trouble = None
         self.standing, self.held, self.newest = standing, held, newest
         self._snapshot = standing.number if due else self._snapshot
-        if entries or jobs:
+        if entries or not all(failed for _, _, failed in results):
             self._heard = time.monotonic()
         self.counts["commits"] += 1
         for kind, name in ((ROW, "rows"), (LATE, "late")):
@@ -195,6 +203,11 @@ class Network:
         self.trouble = str(failure)
         for job in jobs:
             job.done.set_exception(failure)
+
+
+def size_of(job: Post | Act) -> int:
+    """Bytes of the body of a request."""
+    return len(job.body) if isinstance(job, Post) else 0
 
 
 def _held(store: Store) -> Held:

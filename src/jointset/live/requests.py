@@ -43,19 +43,23 @@ async def _received(request: Request, most: int) -> bytes:
 
 
 def _unpacked(body: bytes, most: int) -> bytes:
-    """What a gzip body holds, no more than is allowed."""
-    unpacker = zlib.decompressobj(wbits=31)
-    try:
-        found = unpacker.decompress(body, most)
-    except zlib.error as error:
-        raise HTTPException(
-            400, f"the body is not gzip ({error}): send it whole, or without Content-Encoding"
-        ) from None
-    if unpacker.unconsumed_tail:
-        raise _too_large(most)
-    if not unpacker.eof:
-        raise HTTPException(400, "the gzip body is cut short: send it whole")
-    return found
+    """What a gzip body holds, all of its members, no more than is allowed."""
+    parts, left = [], most
+    while body:
+        unpacker = zlib.decompressobj(wbits=31)
+        try:
+            parts.append(unpacker.decompress(body, left + 1))
+        except zlib.error as error:
+            raise HTTPException(
+                400, f"the body is not gzip ({error}): send it whole, or without Content-Encoding"
+            ) from None
+        left -= len(parts[-1])
+        if left < 0:
+            raise _too_large(most)
+        if not unpacker.eof:
+            raise HTTPException(400, "the gzip body is cut short: send it whole")
+        body = unpacker.unused_data
+    return b"".join(parts)
 
 
 def _too_large(most: int) -> HTTPException:

@@ -58,6 +58,7 @@ class Store:
     def __init__(self, path: Path, *, timeout: float = 5.0) -> None:
         self.path, self.timeout = path, timeout
         self._readers = threading.local()
+        self._writer: int | None = None  # the thread that is in `writing`
         with readable(path):
             self.connection = self._open()
 
@@ -94,7 +95,9 @@ class Store:
 
     @property
     def reader(self) -> sqlite3.Connection:
-        """A connection of this thread that only reads."""
+        """A connection of this thread that only reads; within `writing` the one that sees what was written there."""
+        if self._writer == threading.get_ident():
+            return self.connection
         if not hasattr(self._readers, "connection"):
             connection = self._open()
             connection.execute("PRAGMA query_only=ON")
@@ -117,6 +120,7 @@ class Store:
         """One transaction: all that is written in the block is on the disk when it ends, or nothing is."""
         with readable(self.path):
             self.connection.execute("BEGIN IMMEDIATE")
+            self._writer = threading.get_ident()
             try:
                 yield
                 self.connection.execute("COMMIT")
@@ -124,6 +128,8 @@ class Store:
                 if self.connection.in_transaction:
                     self.connection.execute("ROLLBACK")
                 raise
+            finally:
+                self._writer = None
 
     def append(self, entries: Iterable[Entry]) -> None:
         """Write the next numbers of the log."""
@@ -196,10 +202,11 @@ class Store:
         files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 
-    def at(self, seconds: int) -> Entry | None:
-        """The last row of a time that counted, None where there is none. For the thread that writes."""
-        query = "SELECT * FROM log WHERE seconds = ? AND kind = 'row' ORDER BY number DESC LIMIT 1"
-        cells = self.connection.execute(query, (seconds,)).fetchone()
+    def at(self, seconds: int, late: bytes | None = None) -> Entry | None:
+        """The last row of a time that counted, or that of these readings kept as late; for the thread that writes."""
+        kind = "kind = 'row'" if late is None else "kind = 'late' AND reading = ?"
+        query = f"SELECT * FROM log WHERE seconds = ? AND {kind} ORDER BY number DESC LIMIT 1"
+        cells = self.connection.execute(query, (seconds,) if late is None else (seconds, late)).fetchone()
         return None if cells is None else _entry(cells)
 
     def newest(self) -> int | None:

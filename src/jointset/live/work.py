@@ -10,7 +10,7 @@ from jointset.errors import InputError
 from jointset.live.answers import Answer, answer_of
 from jointset.live.formats import Batch, Whole
 from jointset.live.happenings import Change, plain
-from jointset.live.joining import Held, Single, hold, row_of
+from jointset.live.joining import MOST_HELD, Held, Single, hold, row_of
 from jointset.live.relearning import recalibrated, rows_since_change
 from jointset.live.standing import Standing, acted, taken
 from jointset.live.store import ACTION, LATE, ROW, Entry
@@ -43,6 +43,7 @@ class Work:
     def __init__(self, network: Network, standing: Standing, held: Held, newest: int | None) -> None:
         self.network, self.standing, self.held, self.newest = network, standing, held, newest
         self.entries: list[Entry] = []
+        self._mine: dict[tuple[int | None, bytes], Entry] = {}  # of these, by time; late ones also by their readings
         self.changes: list[tuple[int, Answer]] = []  # of alarms, each with its number of the log
         self._holding: list[tuple[int, int, int, float]] = []
         self._released: list[int] = []
@@ -61,7 +62,7 @@ class Work:
         return answers
 
     def _whole(self, place: int, row: Whole) -> Answer:
-        known = self._known(row.seconds)
+        known = self._known(row.seconds) or (self._late_before(row) if self._is_past(row.seconds) else None)
         if known is not None:
             self.network.counts["repeated"] += 1
             same = known.values is not None and known.values.tobytes() == row.values.tobytes()
@@ -106,6 +107,8 @@ class Work:
 
     def _wrote(self, entry: Entry, changes: list[Change]) -> None:
         self.entries.append(entry)
+        readings = b"" if entry.kind != LATE or entry.values is None else entry.values.tobytes()
+        self._mine[entry.seconds, readings] = entry
         if entry.kind == ROW and entry.seconds is not None:
             self.newest = entry.seconds if self.newest is None else max(self.newest, entry.seconds)
         self.changes += [(entry.number, plain(one)) for one in changes]
@@ -114,10 +117,12 @@ class Work:
         """The row of this time that has counted, in this request or before."""
         if self.newest is None or seconds > self.newest:
             return None
-        for entry in self.entries:
-            if entry.seconds == seconds and entry.kind == ROW:
-                return entry
-        return self.network.store.at(seconds)
+        return self._mine.get((seconds, b"")) or self.network.store.at(seconds)
+
+    def _late_before(self, row: Whole) -> Entry | None:
+        """The very row, kept as late, in this request or before."""
+        readings = row.values.tobytes()
+        return self._mine.get((row.seconds, readings)) or self.network.store.at(row.seconds, readings)
 
     def _single(self, single: Single) -> list[Answer]:
         """Hold one reading; the answers of the rows that it makes whole."""
@@ -139,6 +144,8 @@ class Work:
         self._holding.append((step, single.place, *self.held[step][single.place]))
         if len(self.held[step]) == len(self.network.sensors):
             answers.append(self._close(step))
+        if len(self.held) > MOST_HELD:
+            answers.append(self._close(min(self.held)))
         return answers
 
     def _is_past(self, step: int) -> bool:

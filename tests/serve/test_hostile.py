@@ -1,0 +1,140 @@
+"""Senders and readers that mean harm, or whose clocks and lines are bad: nothing is lost, doubled or unbounded."""
+
+import gzip
+import json
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+from starlette.exceptions import HTTPException
+
+from jointset.live import history, joining, work
+from jointset.live import network as network_module
+from jointset.live.feed import past_of
+from jointset.live.history import Asked
+from jointset.live.line_protocol import points
+from jointset.live.network import AS_USUAL
+from jointset.live.opening import open_network
+from jointset.live.requests import _unpacked
+
+
+def body(rows):
+    return json.dumps(rows).encode()
+
+
+def answered(network, rows):
+    return network.post(body(rows), "json").result(20)[0]
+
+
+@pytest.fixture
+def network(model, tmp_path):
+    found = open_network("city", model, tmp_path / "store")
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("moment", ["--5", "-", "٣", "1e5", "9" * 19])
+def test_moments_that_are_none_are_refused(served, moment):
+    answer = served.client.get("/city/history", params={"since": moment})
+    assert answer.status_code in (200, 422)
+
+
+def test_all_members_of_a_gzip_body_are_read(served, rows):
+    lines = [json.dumps(row).encode() + b"\n" for row in rows[:2]]
+    headers = {"content-type": "application/x-ndjson", "content-encoding": "gzip"}
+    answer = served.client.post("/city/observations", content=b"".join(map(gzip.compress, lines)), headers=headers)
+    assert [one["row"] for one in answer.json()] == [1, 2]
+
+
+def test_a_gzip_body_is_bounded_over_all_its_members():
+    one = gzip.compress(b" " * 600)
+    assert len(_unpacked(one, 600)) == 600
+    for bad, status in ((one + one, 413), (one[:-1], 400), (one + b"x", 400)):
+        with pytest.raises(HTTPException) as error:
+            _unpacked(bad, 1_000)
+        assert error.value.status_code == status
+
+
+def test_a_line_of_backslashes_takes_no_longer_than_one_of_letters():
+    took = {}
+    for name, piece in (("letters", "aa"), ("backslashes", "\\,")):
+        began = time.process_time()
+        list(points(1, f"m{piece * 100_000} value=1 5"))
+        took[name] = time.process_time() - began
+    assert took["backslashes"] < 10 * took["letters"]
+
+
+def test_steps_that_wait_are_bounded(network, monkeypatch):
+    """Readings from later to earlier: none of them says that the row of another is whole."""
+    monkeypatch.setattr(work, "MOST_HELD", 5)
+    name, last = network.sensors[0], 1_800_000_000
+    lines = "\n".join(f"t,sensor={name} value=0.1 {last - 300 * i}" for i in range(12))
+    found = network.post(lines.encode(), "line protocol", "s").result(20)[0]
+    assert joining.MOST_HELD == 100
+    assert len(network.held) == 5
+    assert [one.get("late", False) for one in found] == [False, *[True] * 6]
+
+
+def test_a_late_row_sent_again_is_not_kept_twice(network, rows):
+    answered(network, [*rows[:3], rows[5]])
+    late = answered(network, [rows[4], rows[4]])
+    assert late == [{"row": 5, "time": rows[4]["time"], "late": True}, {**late[0], "repeated": True}]
+    assert answered(network, rows[4]) == [late[1]]
+    other = answered(network, {**rows[6], "time": rows[4]["time"]})
+    assert other == [{"row": 6, "time": rows[4]["time"], "late": True}]
+
+
+def test_a_refused_request_keeps_nobody_waiting(model, rows, tmp_path):
+    network = open_network("city", model, tmp_path, AS_USUAL._replace(cadence=1, grace=0))
+    name = network.sensors[0]
+    network.post(f"t,sensor={name} value=0.1 5".encode(), "line protocol", "s").result(10)
+    end = time.monotonic() + 10
+    while network.standing.number == 0 and time.monotonic() < end:
+        with pytest.raises(ValueError, match="JSON"):
+            network.post(b"{", "json").result(10)
+        time.sleep(0.1)
+    assert network.standing.number == 1
+    network.close()
+
+
+def test_a_calibration_sees_the_rows_of_its_own_commit(model, rows, tmp_path):
+    """Rows that wait together with `recalibrate` are in the log before it, and in the filter after it."""
+    together, apart = (open_network("city", model, tmp_path / name) for name in ("together", "apart"))
+    action = {"action": "recalibrate", "rows": 60}
+    answered(together, rows[:60])
+    gate, usual = threading.Event(), together._commit
+    together._commit = lambda jobs: (gate.wait(10), usual(jobs))
+    first = together.post(body(rows[60]), "json")
+    time.sleep(0.1)  # until it is taken
+    waiting = [together.post(body(rows[61:70]), "json"), together.act(dict(action))]
+    gate.set()
+    found = [one.result(20) for one in (first, *waiting)][-1]
+    answered(apart, rows[:70])
+    assert found == apart.act(dict(action)).result(20)
+    assert answered(together, rows[70]) == answered(apart, rows[70])
+    together.close()
+    apart.close()
+
+
+def test_bytes_that_wait_are_bounded(network, rows, monkeypatch):
+    monkeypatch.setattr(network_module, "WAITING_BYTES", 1_000)
+    gate, usual = threading.Event(), network._commit
+    network._commit = lambda jobs: (gate.wait(10), usual(jobs))
+    first = network.post(body(rows[0]), "json")
+    time.sleep(0.1)  # until it is taken
+    second = network.post(body(rows[1:20]), "json")  # larger than all, but nothing else waits
+    with pytest.raises(network_module.Busy, match="bytes"):
+        network.post(body(rows[20]), "json")
+    gate.set()
+    first.result(10)
+    assert len(second.result(10)[0]) == 19
+    assert answered(network, rows[20])[0]["row"] == 21
+
+
+def test_the_past_is_told_some_rows_at_a_time(network, rows, monkeypatch):
+    monkeypatch.setattr(history, "PIECE", 5)
+    answered(network, rows[:12])
+    assert [len(texts) for texts in past_of(network, Asked(10_000, 0, 13))] == [5, 5, 2]
