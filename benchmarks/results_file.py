@@ -27,7 +27,7 @@ from jointset.methods import FILTERS
 from jointset.writing import whole_file
 
 FILE = Path(__file__).parents[1] / "docs" / "data" / "results.parquet"
-DECIMALS = dict.fromkeys(("joint", "infinite_share", "worst_window"), 6)
+DECIMALS = dict.fromkeys(("joint", "infinite_share", "worst_window", "worst_hour"), 6)
 DECIMALS |= {"width": 3} | dict.fromkeys(("width_full", "log_volume", "log_mean_volume", "joint_score"), 4)
 LEFT_OUT = {"task": "", "version": ""}  # columns that are kept empty, for a small file
 LEFT_OUT |= dict.fromkeys(("marginal", "winkler", "fit_seconds", "predict_seconds", "peak_mb"), float("nan"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointset.abilities import OwnSetting, Shaped, follows_clock, message_start, shares_of
-from jointset.calibration import ACI, Split
+from jointset.calibration import ACI, Auto, Split
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.late import LateACI
 from jointset.calibration.quantiles import score_quantile
@@ -190,7 +190,8 @@ def note_of(predictor: JointPredictor) -> str:
     """What is to be known of a calibration, in words; empty where there is nothing."""
     rule, reuse_ = predictor.calibration, predictor.reuse
     notes = [] if reuse_ is None else [reuse_.note(predictor.alpha, adapts(rule))]
-    if follows_clock(rule) and predictor.n_calibration and predictor.calibration_times is None:
+    asked = follows_clock(rule) and not isinstance(rule_within(rule), Auto)  # auto takes the clock where there is one
+    if asked and predictor.n_calibration and predictor.calibration_times is None:
         notes.append(f"no time stamps, so no clock: the rule is {type(rule_within(rule)).__name__} alone")
     return "; ".join(notes)
 

@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from jointset.abilities import Splitting
-from jointset.calibration import ByClock, require_rule, without_clock
+from jointset.calibration import AgACI, ByClock, require_rule
 from jointset.calibration import calibration as rule_named
 from jointset.calibration.cost_agaci import CostAgACI
 from jointset.calibration.shared_level import AnyRule, SharedLevel
@@ -181,13 +181,18 @@ def row(
 
 def row_rule(wrap: str | None, alpha: float, protocol: str, *, pooled: bool = True) -> Calibration[Any]:
     """The calibration rule of a wrap; in `table` its pool takes in test scores, unless the components do (`pooled`)."""
-    lookback = LOOKBACK if pooled else 0
     rule = rule_named(wrap or "split", alpha=alpha)
-    if isinstance(rule, ByClock):
-        return ByClock(row_rule(without_clock(wrap or ""), alpha, protocol, pooled=pooled))
-    if protocol != "table" or not hasattr(rule, "lookback"):
+    if protocol != "table":
         return rule
-    return CostAgACI(alpha, lookback=lookback) if wrap == "agaci" else replace(rule, lookback=lookback)
+    lookback = LOOKBACK if pooled else 0
+    return ByClock(_pooling(rule.rule, lookback)) if isinstance(rule, ByClock) else _pooling(rule, lookback)
+
+
+def _pooling(rule: Any, lookback: int) -> Any:
+    """A rule that takes in so many test scores, where it has a pool."""
+    if not hasattr(rule, "lookback"):
+        return rule
+    return CostAgACI(rule.alpha, lookback=lookback) if isinstance(rule, AgACI) else replace(rule, lookback=lookback)
 
 
 def filter_row(

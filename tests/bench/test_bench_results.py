@@ -183,6 +183,7 @@ def test_steadiness_agrees_with_its_definition():
 def test_an_ideal_coin_has_the_figures_of_the_binomial_law():
     ideal = coin(3427, 0.1)
     assert ideal["worst_window"] == pytest.approx(0.87, abs=0.005)
+    assert 0.8 < ideal["worst_hour"] < ideal["worst_window"]
     counts = np.arange(31)
     law = stats.binom(30, 0.9).pmf(counts)
     assert ideal["gap_30"] == pytest.approx(law @ np.abs(counts / 30 - 0.9), rel=0.02)
@@ -203,6 +204,17 @@ def test_measures_agree_with_their_definitions():
     assert worst_window(run.inside[:40]) == pytest.approx(run.inside[:40].mean())
     assert found["joint"] == run.joint
     assert (found["n"], found["n_test"]) == (4, 700)
+
+
+def test_the_lowest_hour_is_that_of_the_clock():
+    """Of rows with a reading; without time stamps, or at one hour alone, there is none."""
+    run = made()
+    assert np.isnan(measures(replace(run, timestamps=None), 0.1)["worst_hour"])
+    times = 1800 * np.arange(700)
+    hour, seen = times % 86_400 // 3600, ~np.isnan(run.score)
+    shares = [run.inside[seen & (hour == one)].mean() for one in range(24)]
+    assert measures(replace(run, timestamps=times), 0.1)["worst_hour"] == pytest.approx(min(shares))
+    assert np.isnan(measures(replace(run, timestamps=86_400 * np.arange(700)), 0.1)["worst_hour"])
 
 
 def test_blame_and_outside_name_the_sensor_that_misses():

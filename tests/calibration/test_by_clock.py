@@ -57,7 +57,7 @@ def test_steps_are_the_run(rule):
         state = clocked.expect(state, int(times[t]))
         assert clocked.radius(state) == radii[t]
         state = clocked.update(state, score)
-    assert state.next == after.next and state.day == after.day
+    assert (state.next, state.excess) == (after.next, after.excess)
     assert clocked.radius(state) == clocked.radius(after)
     untold = clocked.run(start, scores[:200])  # by the usual interval
     np.testing.assert_array_equal(untold[0], radii[:200])
@@ -135,8 +135,8 @@ def test_no_sequence_is_missed_more_often_than_alpha_in_the_long_run():
 def test_the_clock_goes_around_any_rule_by_name():
     assert calibration("clock-aci", alpha=0.2, gamma=0.01) == ByClock(ACI(0.2, gamma=0.01))
     assert calibration("clock-aci-tail") == ByClock(ACI(tail=True))
-    assert calibration("clock").rule == Auto()
-    assert calibration("clock").alpha == 0.1
+    assert calibration("auto", alpha=0.2) == calibration("clock-auto", alpha=0.2) == ByClock(Auto(0.2))
+    assert calibration("clock") == ByClock(Auto()) and calibration("auto-alone") == Auto()
     for name in ("clock-", "clock-clock-aci", "clocks", "clock-nothing"):
         with pytest.raises(InputError, match=r"unknown calibration .*clock-RULE"):
             calibration(name)

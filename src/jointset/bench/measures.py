@@ -15,19 +15,22 @@ WINDOW = 500  # steps of the window whose coverage is the worst one
 WINDOWS = (30, 100, 500)  # steps of the rolling windows
 OFF = 0.10  # coverage of a short window is off by more than this
 COINS = 200  # draws of an ideal method
+HOUR, DAY = 3600, 86_400
 
 
 def measures(run: Run, alpha: float) -> dict[str, Any]:
     """Coverage, sizes and scores of a run, as in the columns of a row."""
     summary = run.summary()
     steps = summary.pop("steps")
-    inside = run.inside[~np.isnan(run.score)]
+    seen = ~np.isnan(run.score)
+    inside, stamps = run.inside[seen], None if run.timestamps is None else np.asarray(run.timestamps)[seen]
     return summary | {
         "n": len(run.sensors),
         "n_test": steps,
         "winkler": winkler(run, alpha),
         "joint_score": joint_score(run, alpha),
         "worst_window": worst_window(inside),
+        "worst_hour": float("nan") if stamps is None else worst_hour(stamps % DAY // HOUR, inside),
         **steadiness(inside, alpha),
         **({} if run.ahead is None else measures_ahead(run)),
     }
@@ -76,6 +79,17 @@ def worst_window(inside: Array, window: int = WINDOW) -> float:
     return float(rolling(inside, window).min()) if len(inside) else float("nan")
 
 
+def worst_hour(hours: Array, inside: Array) -> float:
+    """Smallest share of `inside` over the rows of any one hour of the day; NaN where there are less than two hours.
+
+    >>> worst_hour(np.array([5, 5, 6, 6]), np.array([True, False, True, True]))
+    0.5
+    """
+    _, at = np.unique(hours, return_inverse=True)
+    rows = np.bincount(at)
+    return float((np.bincount(at, inside) / rows).min()) if len(rows) > 1 else float("nan")
+
+
 def rolling(inside: Array, window: int) -> Array:
     """Share of `inside` over every `window` consecutive steps; over all steps where there are fewer."""
     window = min(window, len(inside))
@@ -113,10 +127,17 @@ def longest_run(missed: Array) -> int:
 
 @cache
 def coin(steps: int, alpha: float) -> dict[str, float]:
-    """The same figures of an ideal method, whose misses are independent with probability alpha: means of 200 draws."""
+    """The same figures of an ideal method, whose misses are independent with probability alpha: means of 200 draws.
+
+    Its steps are spread evenly over the hours of the day.
+    """
     rng = np.random.default_rng(0)
     drawn = [rng.random(steps) >= alpha for _ in range(COINS)]
-    rows = [steadiness(inside, alpha) | {"worst_window": worst_window(inside)} for inside in drawn]
+    hours = np.arange(steps) % 24
+    rows = [
+        steadiness(inside, alpha) | {"worst_window": worst_window(inside), "worst_hour": worst_hour(hours, inside)}
+        for inside in drawn
+    ]
     return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
 
 

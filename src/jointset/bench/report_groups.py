@@ -15,6 +15,7 @@ from jointset.paper_rows import CATALOGUE
 METRICS = (
     "joint",
     "worst_window",
+    "worst_hour",
     "gap_100_p90",
     "off_30",
     "longest_misses",

@@ -115,10 +115,13 @@ def worst_stretch(panel: Panel, groups: Sequence[tuple[str, Group]], at_target: 
     label, group = min(groups, key=lambda pair: pair[1].mean("width"))
     steady, best = max(groups, key=lambda pair: pair[1].mean("worst_window"))
     steps = min(500, panel.largest("n_test"))
-    ideal = percent(coin(panel.largest("n_test"), group.alpha)["worst_window"], 0)
+    ideal, hour = coin(panel.largest("n_test"), group.alpha), group.mean("worst_hour")
     text = (
-        f"In its worst {steps} steps {label} covered {percent(group.mean('worst_window'), 0)} (an ideal coin {ideal})"
+        f"In its worst {steps} steps {label} covered {percent(group.mean('worst_window'), 0)} "
+        f"(an ideal coin {percent(ideal['worst_window'], 0)})"
     )
+    if math.isfinite(hour):
+        text += f", at its lowest hour of the day {percent(hour, 0)} (the coin {percent(ideal['worst_hour'], 0)})"
     if steady == label:
         return text + (", the best of all at target." if at_target and len(groups) > 1 else ".")
     among = "at target " if at_target else ""

@@ -52,6 +52,7 @@ COLUMNS = (
     "joint_score",  # interval score of the joint sets, in units of volume^(1/N)
     "infinite_share",
     "worst_window",
+    "worst_hour",  # lowest coverage of an hour of the day (UTC), where rows have times
     *STEADY,
     *AHEAD,  # sets of the steps ahead: all at once, and the steps that are covered least and most
     "n_calibration",
@@ -77,7 +78,7 @@ UNIT = ("cell", "protocol", "backbone", "method", "seed", "alpha", "limit_steps"
 KEY = (*UNIT, "horizon", "data")  # a row as a task asks for it: with its steps ahead, of the file as it is now
 LATER: dict[str, Any] = {
     **dict.fromkeys(("pilot", "data", "note"), ""),
-    **dict.fromkeys(("log_mean_volume", "joint_score", *STEADY, *AHEAD), float("nan")),
+    **dict.fromkeys(("log_mean_volume", "joint_score", "worst_hour", *STEADY, *AHEAD), float("nan")),
     "horizon": 0,
 }  # columns that older files lack, and what stands for them
 MEASURED = ("fit_seconds", "predict_seconds", "peak_mb", "version", "commit", "started", "task")  # differ by run

@@ -34,7 +34,7 @@ from jointset.methods import parse
 NAN = float("nan")
 NUMBERS = (
     *("joint", "marginal", "width", "width_full", "log_volume", "log_mean_volume"),
-    *("winkler", "joint_score", "infinite_share", "worst_window", *STEADY, *AHEAD),
+    *("winkler", "joint_score", "infinite_share", "worst_window", "worst_hour", *STEADY, *AHEAD),
 )
 SOURCES: dict[str, Source] = {}  # readings that were brought here; others are looked for on this machine
 

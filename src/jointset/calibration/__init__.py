@@ -1,6 +1,7 @@
 """Calibration rules: past scores -> the radius of the next set.
 
-`Split` keeps one radius; the others follow the misses they see, `Auto` without settings. Each is a frozen configuration
+`Split` keeps one radius; the others follow the misses they see, `Auto` without settings, and any of them by the clock
+with `ByClock` around it. Each is a frozen configuration
 with `start`, `radius`, `update`, `run` and `infinite_share`; states are plain values. A NaN score is a step at which
 nothing was observed: a radius is emitted and the state stays as it is.
 """
@@ -41,9 +42,10 @@ RULES: dict[str, type[Calibration[Any]]] = {
 }
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {  # other forms of a rule that have a name
     "eci-integral": ("eci", {"form": "integral"}),
+    "auto-alone": ("auto", {}),
     **{f"{name}-tail": (name, {"tail": True}) for name in ("split", "aci", "agaci", "dtaci")},
 }
-CLOCK = "clock"  # `clock-aci` is aci by the clock, `clock` alone the recommended rule
+CLOCK, AUTO = "clock", "auto"  # `clock-aci` is aci by the clock; auto is by the clock anyway
 
 
 def calibration(name: str, alpha: float = 0.1, **options: Any) -> Any:
@@ -53,26 +55,26 @@ def calibration(name: str, alpha: float = 0.1, **options: Any) -> Any:
     0.01
     """
     require_rule(name, "calibration")
-    if name.partition("-")[0] == CLOCK:
-        return ByClock(calibration(without_clock(name), alpha, **options))
-    base, form = FORMS.get(name, (name, {}))
+    inner = _within(name)
+    base, form = FORMS.get(inner, (inner, {}))
     rule: Any = RULES[base]
     known = [field.name for field in fields(rule) if field.name != "alpha"]
     unknown = ", ".join(option for option in options if option not in known)
     require(not unknown, f"calibration {name!r} has no option {unknown}: it takes {', '.join(['alpha', *known])}")
-    return rule(alpha=alpha, **form | options)
+    made = rule(alpha=alpha, **form | options)
+    return ByClock(made) if name == AUTO or name != inner else made
 
 
 def require_rule(name: str, what: str) -> None:
     """Refuse a name that no rule has."""
     known = [*RULES, *FORMS]
     choices = f"{', '.join(known)}, or {CLOCK}-RULE for one of them by the clock"
-    require(without_clock(name) in known, f"unknown {what} {name!r}: choose one of {choices}")
+    require(_within(name) in known, f"unknown {what} {name!r}: choose one of {choices}")
 
 
-def without_clock(name: str) -> str:
+def _within(name: str) -> str:
     """The rule that a clock goes around; the rule itself where there is none."""
-    return "auto" if name == CLOCK else name.removeprefix(f"{CLOCK}-")
+    return AUTO if name == CLOCK else name.removeprefix(f"{CLOCK}-")
 
 
 __all__ = [
@@ -93,5 +95,4 @@ __all__ = [
     "calibration",
     "minimum_scores",
     "require_rule",
-    "without_clock",
 ]

@@ -4,9 +4,12 @@
 
 `start` reads both off the calibration scores (`jointset.calibration.clock_course`), shrunk to 1 as far as chance
 explains them. The rule works on the scores left, and its radius is multiplied back: a reading is inside when its score
-is at most that. Every miss raises the two nodes beside its time by RATE spreads of the logarithms in all, every hit
-lowers them by alpha / (1 - alpha) of that, as ACI moves its level: an hour that changes its ways is followed, and none
-is missed for long. A rule that does not adapt keeps the multiplier as it is.
+is at most that. Then each node counts E, the misses at its time beyond alpha a row, and is raised by
+
+    step E^3 / (E^2 + CALM^2),    step = RATE spreads of the logarithms left:
+
+a few misses, which are chance, hardly count, and an hour that changes its ways is followed as by ACI. A row counts for
+the two nodes beside its time, for the nearer one more. A rule that does not adapt keeps the multiplier as it is.
 
 Without time stamps there is no clock, and the rule is alone. Times are UTC; a row whose time is not told follows the
 last one at the usual interval.
@@ -15,6 +18,7 @@ last one at the usual interval.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -29,14 +33,14 @@ from jointset.contracts import Array, Calibration
 from jointset.errors import require
 from jointset.storage import storable
 
-RATE = 0.1  # of the spread, that a miss moves the nodes beside it by; chosen on validation blocks
+RATE, CALM = 0.2, 4.0  # spreads for a miss, and misses too many from which they count; chosen on validation blocks
+LOWEST, HIGHEST = -30.0, 80.0  # bounds of E
 OFTEN = 300  # seconds; rows that come more often move them less, each
-FURTHEST = 50.0  # bound of log multipliers
 
 
 @storable
 class ByClockState(NamedTuple):
-    """State of the rule, log multipliers of the nodes and of the weekdays (Monday first), and what a miss adds.
+    """State of the rule, log multipliers of the nodes and of the weekdays (Monday first) as calibrated, step, and E.
 
     `next` is the time of the next row (epoch seconds), `cadence` the seconds between rows; 0: there is no clock.
     """
@@ -45,6 +49,7 @@ class ByClockState(NamedTuple):
     day: tuple[float, ...]
     week: tuple[float, ...]
     step: float
+    excess: tuple[float, ...]
     next: int
     cadence: int
 
@@ -80,7 +85,7 @@ class ByClock:
         values = calibration_scores(scores)
         cadence = 0 if times is None else cadence_of(times)
         if times is None or not cadence:
-            return ByClockState(self.rule.start(values), (), (), 0.0, 0, 0)
+            return ByClockState(self.rule.start(values), (), (), 0.0, (), 0, 0)
         found = course_of(values, times, self.alpha)
         still = isinstance(self.rule, Split) or cadence > DAY // 2
         state = ByClockState(
@@ -88,10 +93,11 @@ class ByClock:
             day=found.day,
             week=found.week,
             step=0.0 if still else RATE * found.spread * min(cadence / OFTEN, 1.0),
+            excess=(0.0,) * NODES,
             next=int(times[-1]) + cadence,
             cadence=cadence,
         )
-        left = values / np.exp([_log_multiplier(state.day, state.week, when) for when in np.asarray(times).tolist()])
+        left = values / np.array([_multiplier(state, state.excess, when) for when in np.asarray(times).tolist()])
         return state._replace(rule=self.rule.start(left))
 
     def expect(self, state: ByClockState, when: int) -> ByClockState:
@@ -104,7 +110,7 @@ class ByClock:
 
     def multiplier(self, state: ByClockState) -> float:
         """What the clock makes of the scores at the next row's time."""
-        return math.exp(_log_multiplier(state.day, state.week, state.next)) if state.cadence else 1.0
+        return _multiplier(state, state.excess, state.next) if state.cadence else 1.0
 
     def update(self, state: ByClockState, score: float) -> ByClockState:
         """State after one score; NaN moves nothing but the clock."""
@@ -118,9 +124,9 @@ class ByClock:
         inner = self.rule.update(state.rule, score / factor)
         if not state.step:
             return after._replace(rule=inner)
-        day = list(state.day)
-        _move(day, state.next, state.step * ((score > radius) - self.alpha))
-        return after._replace(rule=inner, day=tuple(day))
+        excess = list(state.excess)
+        _count(excess, state.next, (score > radius) - self.alpha)
+        return after._replace(rule=inner, excess=tuple(excess))
 
     def run(self, state: ByClockState, scores: Array, times: Array | None = None) -> tuple[Array, ByClockState]:
         """Radii (T,) and the state after the last score; rows come at `times` (T,), or at the usual interval."""
@@ -133,17 +139,17 @@ class ByClock:
         when = state.next + state.cadence * np.arange(len(values)) if times is None else np.asarray(times)
         end = int(when[-1]) + state.cadence
         if not state.step:
-            factors = np.array([math.exp(_log_multiplier(state.day, state.week, one)) for one in when.tolist()])
+            factors = np.array([_multiplier(state, state.excess, one) for one in when.tolist()])
             radii, inner = self.rule.run(state.rule, values / factors)
             return radii * factors, state._replace(rule=inner, next=end)
-        radii, rule, inner, day = np.empty(len(values)), self.rule, state.rule, list(state.day)
+        radii, rule, inner, excess = np.empty(len(values)), self.rule, state.rule, list(state.excess)
         for t, (score, one) in enumerate(zip(values.tolist(), when.tolist(), strict=True)):
-            factor = math.exp(_log_multiplier(day, state.week, one))
+            factor = _multiplier(state, excess, one)
             radii[t] = radius = float(rule.radius(inner)) * factor
             if score == score:
                 inner = rule.update(inner, score / factor)
-                _move(day, one, state.step * ((score > radius) - self.alpha))
-        return radii, state._replace(rule=inner, day=tuple(day), next=end)
+                _count(excess, one, (score > radius) - self.alpha)
+        return radii, state._replace(rule=inner, excess=tuple(excess), next=end)
 
     def infinite_share(self, state: ByClockState) -> float:
         """That of the rule."""
@@ -155,20 +161,29 @@ def cadence_of(times: Array) -> int:
     return max(int(np.median(np.diff(times))), 0) if len(times) > 1 else 0
 
 
-def _log_multiplier(day: tuple[float, ...] | list[float], week: tuple[float, ...], when: int) -> float:
-    """Between the two nodes beside a time, and that of its weekday."""
+def _place(when: int) -> tuple[int, int, float]:
+    """The nodes before and after a time, and how far it is from the first to the second."""
     place = when % DAY * NODES / DAY
     node = int(place)
-    beyond = place - node
-    found = day[node] + beyond * (day[(node + 1) % NODES] - day[node])
-    return found + week[weekday(when)] if week else found
+    return node, (node + 1) % NODES, place - node
 
 
-def _move(day: list[float], when: int, by: float) -> None:
-    """Move the nodes beside a time, in place, the nearer one more."""
-    place = when % DAY * NODES / DAY
-    node = int(place)
-    beyond = place - node
-    day[node] = min(max(day[node] + (1.0 - beyond) * by, -FURTHEST), FURTHEST)
-    following = (node + 1) % NODES
-    day[following] = min(max(day[following] + beyond * by, -FURTHEST), FURTHEST)
+def _multiplier(state: ByClockState, excess: Sequence[float], when: int) -> float:
+    """Between the two nodes beside a time, times that of its weekday."""
+    before, after, beyond = _place(when)
+    logs = (1.0 - beyond) * (state.day[before] + state.step * _push(excess[before]))
+    logs += beyond * (state.day[after] + state.step * _push(excess[after]))
+    return math.exp(logs + state.week[weekday(when)] if state.week else logs)
+
+
+def _push(excess: float) -> float:
+    """Little for a few misses, as many as there are for many."""
+    square = excess * excess
+    return excess * square / (square + CALM * CALM)
+
+
+def _count(excess: list[float], when: int, miss: float) -> None:
+    """Count a row for the nodes beside its time, in place."""
+    before, after, beyond = _place(when)
+    excess[before] = min(max(excess[before] + (1.0 - beyond) * miss, LOWEST), HIGHEST)
+    excess[after] = min(max(excess[after] + beyond * miss, LOWEST), HIGHEST)

@@ -5,6 +5,7 @@ const COLUMNS = [
   { title: "target", key: (g) => (g.seeds.length ? (g.reached ? "yes" : "no") : "–"), words: true },
   { title: "joint", metric: "joint", show: percent },
   { title: "worst 500", metric: "worst_window", show: percent },
+  { title: "lowest hour", metric: "worst_hour", show: percent },
   { title: "gap 100", metric: "gap_100_p90" },
   { title: "off 30", metric: "off_30", show: percent },
   { title: "longest", metric: "longest_misses" },

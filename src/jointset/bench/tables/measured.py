@@ -26,6 +26,7 @@ QUANTITIES = (
         "joint_score",
         "infinite_share",
         "worst_window",
+        "worst_hour",
         *STEADY,
         *AHEAD,
         "n",

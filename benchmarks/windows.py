@@ -1,0 +1,169 @@
+"""Every window and every hour: does `+auto` hold what it promises, on real cells, after a jump, and against anyone?
+
+Run: python benchmarks/windows.py [CELL ...]    (cells: those of CELLS; `none` leaves them out)
+
+Prints a line for each promise with what was found. Weights kept in JOINTSET_WEIGHTS are used; else `default` trains.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+from jointset.bench.measures import coin, steadiness, worst_hour, worst_window
+from jointset.calibration import ACI, Split, calibration
+from jointset.calibration.by_clock import ByClock
+from jointset.datasets import generate_grssf
+from jointset.datasets.cells import cell
+from jointset.experiments.rows import run_rows
+from jointset.methods import predictor_for, three_blocks
+from jointset.runs import Run
+
+CELLS = ("ett-7", "aqi-12", "elec-20", "solar-12", "jena-20", "metr-la-20")
+WRAPS = ("aci", "clock-aci", "auto-alone", "auto")
+ALPHA, HOUR, DAY = 0.1, 3600, 86_400
+COLUMNS = ("joint", "worst 500", "coin", "P90/coin", "lowest hour", "coin", "log-volume", "log mean volume")
+
+
+def told(words: str, holds: bool) -> None:
+    """One line for one promise."""
+    print(f"{'holds' if holds else 'FAILS'}  {words}", flush=True)
+
+
+def figures(run: Run) -> dict[str, float]:
+    """Of a run: how coverage holds over time and by the hour, and sizes."""
+    inside, hours = run.inside, np.asarray(run.timestamps) % DAY // HOUR
+    ideal, found = coin(len(inside), ALPHA), steadiness(inside, ALPHA)
+    rng = np.random.default_rng(0)
+    coins = np.mean([worst_hour(hours, rng.random(len(hours)) >= ALPHA) for _ in range(200)])
+    peak = run.log_volume.max()
+    return {
+        "joint": float(inside.mean()),
+        "worst": worst_window(inside),
+        "worst_coin": ideal["worst_window"],
+        "gap": found["gap_100_p90"] / ideal["gap_100_p90"],
+        "hour": worst_hour(hours, inside),
+        "hour_coin": float(coins),
+        "log_volume": float(run.log_volume.mean()),
+        "log_mean_volume": float(peak + np.log(np.exp(run.log_volume - peak).mean())),
+    }
+
+
+def on_cell(name: str) -> None:
+    """The four wraps of `default` on the test block of a cell; sizes are beside those of `default+aci`."""
+    names = [f"default+{wrap}" for wrap in WRAPS]
+    rows = {method: figures(run) for method, _, run, _ in run_rows(names, cell(name, "text"), ALPHA)}
+    print(f"\n{name}: {' / '.join(COLUMNS)}")
+    base = rows[names[0]]
+    for method, row in rows.items():
+        sizes = (row[key] - base[key] for key in ("log_volume", "log_mean_volume"))
+        shown = [f"{row[key]:.3f}" for key in ("joint", "worst", "worst_coin", "gap", "hour", "hour_coin")]
+        print(f"| `{method}` | {' / '.join([*shown, *(f'{size:+.3f}' for size in sizes)])} |")
+    row = rows["default+auto"]
+    told(f"{name}: worst 500 at least 0.87: {row['worst']:.3f}", row["worst"] >= 0.87)
+    told(f"{name}: joint in 0.895-0.905: {row['joint']:.3f}", 0.895 <= row["joint"] <= 0.905)
+    told(f"{name}: P90 of the 100-step gap at most 1.15 coins: {row['gap']:.2f}", row["gap"] <= 1.15)
+    told(f"{name}: no hour below 0.80: {row['hour']:.3f}", row["hour"] >= 0.80)
+    for key, title in (("log_volume", "mean log-volume"), ("log_mean_volume", "log mean volume")):
+        more = row[key] - base[key]
+        told(f"{name}: {title} at most 0.02 above aci: {more:+.3f}", more <= 0.02)
+
+
+def after_a_jump(seeds: range = range(11, 16)) -> None:
+    """GRSSF E, N = 30: the noise of the states doubles in the middle of the test block."""
+    rows = []
+    for seed in seeds:
+        train, calibrating, test = three_blocks(generate_grssf("E", n=30, seed=seed, length=8000).panel, 0.8, 0.1)
+        run = predictor_for("kalman+auto").fit(train).calibrate(calibrating).run(test)
+        middle = len(test) // 2
+        known = np.repeat([np.quantile(part, 1 - ALPHA) for part in np.split(run.score, [middle])], middle)
+        cost = np.log(run.radius / known).mean() / 2
+        rows.append([run.inside.mean(), run.inside[middle : middle + 200].mean(), np.isfinite(run.radius).all(), cost])
+    whole, soon, finite, cost = np.median(rows, axis=0)
+    print(f"\nGRSSF E, kalman+auto, medians of {len(rows)} seeds")
+    told(f"whole block at least 0.88: {whole:.3f}", whole >= 0.88)
+    told(f"first 200 steps after the jump at least 0.80: {soon:.3f}", soon >= 0.80)
+    told("every radius finite", bool(finite))
+    told(f"mean log-volume at most 0.05 above the two best radii: {cost:+.3f}", cost <= 0.05)
+
+
+def on_exchangeable_scores() -> None:
+    """Mean width beside that of the one radius that covers as many of the same scores, which Split would need."""
+    print("\nExchangeable scores, hourly and every five minutes: width beside Split")
+    for cadence in (HOUR, 300):
+        for n in (1, 5, 30):
+            costs = []
+            for seed in range(5):
+                rng, rule = np.random.default_rng(seed), calibration("auto")
+                known, scores = rng.chisquare(n, 1500), rng.chisquare(n, 5000)
+                times = cadence * np.arange(6500)
+                radii, _ = rule.run(rule.start(known, times[:1500]), scores, times[1500:])
+                alike = np.sort(scores)[int((scores <= radii).sum()) - 1]
+                costs.append(100 * (np.sqrt(radii).mean() / np.sqrt(alike) - 1))
+            cost = np.mean(costs)
+            told(f"{n} sensors, a row every {cadence} s: at most 1 % wider: {cost:+.2f} %", cost <= 1.0)
+
+
+def adversary(kind: str, radius: float, when: int, rng: np.random.Generator) -> float:
+    """Score chosen after the radius is seen, between 1e-3 and 1e9."""
+    outside, inside = min(1.001 * radius, 1e9), max(0.5 * radius, 1e-3)
+    out = {
+        "always out": True,
+        "always in": False,
+        "out by night": when % DAY < DAY // 2,
+        "blocks": when // HOUR // 300 % 2 == 0,
+        "coin": rng.random() < 0.5,
+    }
+    return outside if out[kind] else inside
+
+
+def against_an_adversary(steps: int = 100_000) -> None:
+    print(f"\nAdversaries, {steps} hourly steps: share of misses, largest radius")
+    for kind in ("always out", "always in", "out by night", "blocks", "coin"):
+        rng, rule = np.random.default_rng(0), calibration("auto")
+        state, misses, largest = rule.start(rng.chisquare(3, 500), HOUR * np.arange(500)), 0, 0.0
+        for _ in range(steps):
+            radius = rule.radius(state)
+            score = adversary(kind, radius, state.next, rng)
+            misses, largest = misses + (score > radius), max(largest, radius)
+            state = rule.update(state, score)
+        share = misses / steps
+        holds = abs(share - ALPHA) <= 0.005 and bool(np.isfinite(largest))
+        told(f"{kind}: within 0.005 of {ALPHA}: {share:.4f}, {largest:.3g}", holds)
+
+
+def speed(steps: int = 20_000) -> None:
+    """Scores a minute of processor time through a run, and the time of one live radius and update: medians."""
+    rng = np.random.default_rng(0)
+    known, scores, times = rng.chisquare(20, 2000), rng.chisquare(20, steps), HOUR * np.arange(2000 + steps)
+    print("\nSpeed")
+    for rule in (calibration("auto"), ByClock(ACI()), ByClock(Split())):
+        start, took = rule.start(known, times[:2000]), []
+        for part in np.split(scores, 10):
+            begin = time.process_time()
+            rule.run(start, part)
+            took.append((time.process_time() - begin) / len(part))
+        live, state = [], start
+        for score in scores[:2000].tolist():
+            begin = time.perf_counter()
+            rule.radius(state)
+            state = rule.update(state, score)
+            live.append(time.perf_counter() - begin)
+        name, minute, once = type(rule.rule).__name__, 60 / np.median(took), 1e6 * np.median(live)
+        told(f"clock-{name.lower()}: at least 1e6 scores a minute: {minute:.2g}", minute >= 1e6)
+        told(f"clock-{name.lower()}: a live update at most 50 us: {once:.0f}", once <= 50)
+
+
+def main(cells: list[str]) -> None:
+    for name in cells:
+        on_cell(name)
+    after_a_jump()
+    on_exchangeable_scores()
+    against_an_adversary()
+    speed()
+
+
+if __name__ == "__main__":
+    main([name for name in sys.argv[1:] if name != "none"] if sys.argv[1:] else list(CELLS))
