@@ -186,6 +186,12 @@ def test_the_command_fills_a_file(tmp_path):
     assert whole.mask.all()
     np.testing.assert_allclose(whole.values[~hidden], values[~hidden])
     assert min(float(line.split(",")[3]) for line in table[1:]) >= 0.0
+    beside = tmp_path / "beside.csv"
+    both = jointset("predict", model, rows, "--impute", beside, "--min", 0)
+    assert both.exit_code == 0 and f"{hidden.sum()} gaps filled" in both.output, both.output
+    assert beside.read_text() == gaps.read_text()
+    refused = jointset("predict", model, "--impute", tmp_path / "none.csv")
+    assert refused.exit_code == 2 and "--impute" in refused.output and not (tmp_path / "none.csv").exists()
     refused = jointset("impute", model, rows)
     assert refused.exit_code == 2 and "--out" in refused.output
     refused = jointset("impute", model, rows, "--out", tmp_path / "gaps.txt")

@@ -30,6 +30,10 @@ def predict_command(
     fan: Annotated[
         Path | None, typer.Option(help="Folder for a picture of every sensor's next steps (with --horizon).")
     ] = None,
+    impute: Annotated[
+        Path | None,
+        typer.Option(help="One line a gap of PANEL, filled, with an interval (fit --impute): .csv, .json or .parquet."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     save: Annotated[bool, typer.Option("--save", help="Save the model as it is after the last row of PANEL.")] = False,
     layout: readings.Layout = "auto",
@@ -43,19 +47,23 @@ def predict_command(
 ) -> None:
     """Show the set for the next reading, or run through the rows of a file.
 
-    A sensor of the model without a column counts as missing in every row. With --horizon come the sets of the steps
+    A sensor of the model without a column counts as missing in every row. With --impute its gaps are filled too, each
+    from its row and those before; the sets stay the same. With --horizon come the sets of the steps
     after the last row, of PANEL where there is one.
     """
     from jointset.commands.ahead import show_run_ahead
+    from jointset.imputation import impute_rows
     from jointset.limits import limits_asked
     from jointset.methods import load_predictor
     from jointset.panel import Panel
-    from jointset.writing import TABLES, output_file, write_run
+    from jointset.writing import TABLES, output_file, write_run, write_table
 
     fleet = readings.fleet_asked(drop, rename, ignore_unknown)
     require(fan is None or horizon is not None, "--fan draws the steps of --horizon: give --horizon too")
-    if out is not None:
-        output_file(out, TABLES)
+    require(impute is None or panel is not None, "--impute fills the gaps of PANEL: give rows that follow")
+    for path in (out, impute):
+        if path is not None:
+            output_file(path, TABLES)
     with busy("loading the model"):
         predictor = load_predictor(model)
     limits = limits_asked(lowest, highest)
@@ -79,8 +87,16 @@ def predict_command(
         data = Panel.read(panel, sensors=predictor.sensors, fleet=fleet, directed=True, **options)
     if predictor.repeats(data):
         note("these rows begin before the last row the model has seen: coverage on known rows flatters")
+    filled = None
+    if impute is not None:
+        with phases(len(data)) as started:
+            filled = impute_rows(predictor, data, limits, progress=lambda rows: started("filling", rows)).table()
     with phases(len(data), alike=True) as started:
         run = predictor.run(data, regions=False, progress=lambda rows: started("predicting", rows))
+    if filled is not None and impute is not None:
+        write_table(filled, impute)
+        if not as_json:
+            typer.echo(f"Wrote {impute}, one line a gap: {several(len(filled), 'gap')} filled.")
     if out is not None and horizon is None:
         with busy("writing"):
             write_run(limits.of(run), out)
