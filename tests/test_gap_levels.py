@@ -93,3 +93,36 @@ def test_another_rule_starts_without_what_the_strata_learned():
     other = predictor.rewrapped(Split(0.1))
     assert any(predictor.score.gaps.logs) and not any(other.score.gaps.logs)
     assert len(expected) == 400 and np.ptp(expected) > 0
+
+
+def walk_with_outages(steps, seed=0):
+    """Sensors that wander; every 15 rows or so all are out for 8."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(steps, 1)) + 0.5 * rng.normal(size=(steps, 6))
+    for t in range(1, steps):
+        values[t] += 0.98 * values[t - 1]
+    for start in np.cumsum(rng.integers(18, 30, steps // 24)):
+        values[start : start + 8] = np.nan
+    return Panel(values, [f"s{i}" for i in range(6)])
+
+
+def test_rows_after_an_outage_are_covered_as_calibration_rows_after_outages_say():
+    panel = walk_with_outages(3000)
+    predictor = predictor_for("static+aci").fit(panel[:1000]).calibrate(panel[1000:2000])
+    live, plain = predictor.copy(), predictor.copy()
+    plain.score = plain.score.with_gaps(plain.score.gaps._replace(back=0.0, dark=False))
+    dark = np.isnan(panel.values[2000:]).all(axis=1)
+    first = ~dark & np.append(False, dark[:-1])
+    run, without = predictor.run(panel[2000:]), plain.run(panel[2000:])
+    assert without.inside[first].mean() < 0.5 < 0.8 < run.inside[first].mean()
+    np.testing.assert_array_equal(run.regions.contains(panel.values[2000:])[~dark], run.inside[~dark])
+    for t, y in enumerate(panel.values[2000:2080]):
+        region, outcome = live.predict(), live.update(y)
+        np.testing.assert_allclose((outcome.radius, region.log_volume), (run.radius[t], run.log_volume[t]), rtol=1e-12)
+        assert dark[t] or outcome.inside == run.inside[t]
+
+
+def test_complete_calibration_rows_say_nothing_of_outages():
+    panel = walk_with_outages(2000)
+    whole = panel.with_values(np.where(np.isnan(panel.values), 0.0, panel.values))
+    assert predictor_for("static+aci").fit(panel[:800]).calibrate(whole[800:]).score.gaps.back == 0.0

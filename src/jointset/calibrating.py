@@ -27,7 +27,7 @@ from jointset.calibration.shared_level import (
 )
 from jointset.contracts import Array, Score
 from jointset.errors import InputError, require, some
-from jointset.gap_levels import restarted_strata, shares_of_strata
+from jointset.gap_levels import restarted_strata, shares_of_strata, told_of_outages
 from jointset.jumps import usual_jumps
 from jointset.outliers import warn_absurd, warn_codes
 from jointset.own_bands import own_quantiles, studentised
@@ -62,6 +62,7 @@ def calibrate(predictor: JointPredictor, panel: Panel, progress: Progress | None
     predictor.scale_gaps()
     if scores.ndim == 1 and gaps:  # of rows with gaps they stay at the radius, and move beside it
         predictor.calibration_scores = predictor.score.place(measured)
+        predictor.score = told_of_outages(predictor.score, predictor.calibration_scores, values[predictor.warmup - 1 :])
     predictor.moved_to(after, _at_end(rule, started(rule, predictor.calibration_scores, times), panel), panel)
     predictor.start_watch()
     if predictor.usual is not None:

@@ -12,6 +12,9 @@ that know too little of what they missed, tails that no normal law has. Sets are
 will lack, as those of complete rows: their radius is that of the rule times exp(l_0), and scores of rows with gaps are
 multiplied by exp(l_0 - l_s).
 
+A row that follows one without any reading is met by a mean as old as the outage was long. Where the calibration rows
+have ten such rows or more, their own quantile over the radius is a factor on the radius of the next ones, 1 or larger.
+
 Like the rule itself this needs no assumption for its long-run share of misses, stratum by stratum; within a stratum
 nothing is promised for one pattern of gaps, or for one day.
 """
@@ -24,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from jointset.abilities import follows_clock
+from jointset.calibration.quantiles import score_quantile
 from jointset.calibration.shared_level import (
     AnyRule,
     Course,
@@ -41,6 +45,7 @@ from jointset.partial import EDGES, UNCALIBRATED, GapScale, stratum
 RATE = 0.1  # of a logarithm, for a miss in a stratum that is rare
 HASTE, SOON = 3.0, 20.0  # times RATE that is added for the first row, and rows after which it is half
 MEMORY = 500.0  # rows that the shares of the strata look back at
+OUTAGES = 10  # in the calibration rows from which on they have a factor
 
 
 def shares_of_strata(values: Array) -> tuple[float, ...]:
@@ -77,7 +82,20 @@ def gaps_of(score: Score[Any]) -> GapScale | None:
 def rescaled_gaps(score: Score[Any], gaps: GapScale) -> Score[Any]:
     """The score with another scale of the same strata."""
     known = gaps_of(score) or gaps
-    return score.with_gaps(gaps._replace(logs=known.logs, shares=known.shares, seen=known.seen))
+    kept = {name: getattr(known, name) for name in ("logs", "shares", "seen", "back", "dark")}
+    return score.with_gaps(gaps._replace(**kept))
+
+
+def told_of_outages(score: Any, scores: Array, rows: Array) -> Any:
+    """The score with the factor of rows after outages, from calibration scores of the rows (T, N) with a reading."""
+    gaps, dark = gaps_of(score), np.asarray(np.isnan(rows).all(axis=1))
+    first = np.concatenate([[False], dark[:-1]])[~dark]
+    if gaps is None or scores.shape != first.shape or first.sum() < OUTAGES:
+        return score
+    own = score_quantile(np.sort(scores[first]), 1.0 - gaps.level)
+    if not gaps.radius < own < math.inf:
+        return score
+    return score.with_gaps(gaps._replace(back=math.log(own / gaps.radius), dark=bool(dark[-1])))
 
 
 def restarted_strata(score: Score[Any]) -> Score[Any]:
@@ -91,7 +109,7 @@ def restarted_strata(score: Score[Any]) -> Score[Any]:
 def shown_radii(score: Score[Any], rule: AnyRule, state: Any) -> tuple[Array | float, float]:
     """What cuts out the next set, and its radius as one number."""
     gaps, radii, radius = gaps_of(score), next_radii(rule, state), float(rule.radius(state))
-    if gaps is None or gaps.logs[0] == 0.0:
+    if gaps is None or gaps.lift == 1.0:
         return radii, radius
     return radii * gaps.lift, radius if isinstance(rule, SharedLevel) else radius * gaps.lift
 
@@ -99,15 +117,18 @@ def shown_radii(score: Score[Any], rule: AnyRule, state: Any) -> tuple[Array | f
 def in_own_units(score: Score[Any], scores: Array) -> Array:
     """Scores as the rule is to see them."""
     gaps = gaps_of(score)
-    return scores if gaps is None or gaps.logs[0] == 0.0 else scores / gaps.lift
+    return scores if gaps is None or gaps.lift == 1.0 else scores / gaps.lift
 
 
 def after_reading(score: Score[Any], rule: AnyRule, y: Array, inside: bool) -> Score[Any]:
     """The score after a reading (N,); one whose rule does not adapt stays as it is."""
     gaps = gaps_of(score)
-    if gaps is None or not adapts(rule) or np.isnan(y).all():
+    if gaps is None or not adapts(rule):
         return score
-    moved_on = after_row(gaps, int(stratum(y)), inside)
+    dark = bool(np.isnan(y).all())
+    moved_on = gaps if dark else after_row(gaps, int(stratum(y)), inside)
+    if moved_on.back and moved_on.dark != dark:
+        moved_on = moved_on._replace(dark=dark)
     return score if moved_on is gaps else score.with_gaps(moved_on)
 
 
@@ -126,7 +147,8 @@ class Strata:
         """The course of the rule through scores (T,) or (T, K) without factors, and the scores as they are shown."""
         clock = None if times is None or not follows_clock(self.rule) else np.asarray(times).tolist()
         gaps = gaps_of(self.score)
-        still = gaps is None or (gaps.shares[0] == 1.0 and not any(gaps.logs) and not np.isnan(rows).any())
+        calm = gaps is None or (gaps.shares[0] == 1.0 and not any(gaps.logs) and not gaps.dark)
+        still = calm and not np.isnan(rows).any()
         if gaps is None or still or not self.moving:
             found, self.state = course(self.rule, self.state, scores, times)
             self.traces.append(np.tile(UNCALIBRATED.logs, (len(rows), 1)))
@@ -141,16 +163,20 @@ class Strata:
         rule, state, alpha = self.rule, self.state, 1.0 - gaps.level
         logs, shares, seen = list(gaps.logs), list(gaps.shares), list(gaps.seen)
         radii, shown, trace = [], [], []
+        dark = gaps.dark
         for t, (score, place) in enumerate(zip(scores.tolist(), places, strict=True)):
             state = state if clock is None else expecting(rule, state, clock[t])
-            lift, own = math.exp(logs[0]), score * math.exp(-logs[place])
+            after = gaps.back * dark
+            lift, own = math.exp(logs[0] + after), score * math.exp(-logs[place] - after)
             trace.append(tuple(logs))
             radii.append(float(rule.radius(state)) * lift)
             shown.append(own * lift)
             state = rule.update(state, own)
-            if score == score and shares[place] != 1.0:
+            dark = score != score  # nothing was read
+            if not dark and shares[place] != 1.0:
                 _move(logs, shares, seen, place, shown[-1] <= radii[-1], alpha)
-        gaps = gaps._replace(logs=tuple(logs), shares=tuple(shares), seen=tuple(seen))
+        dark = dark and gaps.back > 0.0
+        gaps = gaps._replace(logs=tuple(logs), shares=tuple(shares), seen=tuple(seen), dark=dark)
         self.state, self.score = state, self.score.with_gaps(gaps)
         self.traces.append(np.array(trace).reshape(len(trace), len(logs)))
         found = Course(np.array(radii), np.array(shown), np.array(radii))

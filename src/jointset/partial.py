@@ -33,7 +33,8 @@ class GapScale(NamedTuple):
     """The coverage that is asked for, and the radius of the calibration scores at it; NaN before calibration.
 
     logs, shares, seen: of the strata of rows with as many gaps, see `jointset.gap_levels` · trace (T, S): logs at each
-    step, in the regions of a run.
+    step, in the regions of a run · back: log of the factor on the radius of a row after one without any reading · dark:
+    whether the last row was such a one.
     """
 
     level: float = 0.9
@@ -42,11 +43,13 @@ class GapScale(NamedTuple):
     shares: tuple[float, ...] = (1.0,) + (0.0,) * len(EDGES)
     seen: tuple[int, ...] = (0,) * (len(EDGES) + 1)
     trace: Any = None
+    back: float = 0.0
+    dark: bool = False
 
     @property
     def lift(self) -> float:
         """What the radius of the rule is multiplied by for complete rows."""
-        return math.exp(self.logs[0])
+        return math.exp(self.logs[0] + self.back * self.dark)
 
     def levelled(self, score: Array, y: Array) -> Array:
         """Scores (...) or (..., K) of readings (..., N), those of rows with gaps by the factor of their stratum."""
