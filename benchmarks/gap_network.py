@@ -3,12 +3,13 @@
     python benchmarks/gap_network.py                                     # 200 sensors, a quarter of the cells empty
     python benchmarks/gap_network.py --methods copula spci --calibration 1400
 
-The network is simulated (GRSSF, track B). Blocks of 20 to 200 rows are empty until a quarter of the cells of every sensor
-is; no row is complete. Of every method: joint coverage of what was read, the calibration rows that gave it, and
-seconds to fit, to calibrate, to run the test rows and to stream five of them. A method that fails says why.
+The network is simulated (GRSSF, track B). Blocks of 20 to 200 rows are empty until a quarter of the cells of every
+sensor is; no row is complete. Of every method: joint coverage of what was read, the calibration scores that gave it,
+seconds to fit, to calibrate, to run the test rows and to stream five of them. A method that refuses says why.
 """
 
 import argparse
+import itertools
 import time
 import warnings
 
@@ -49,7 +50,7 @@ def measure(method: str, blocks: list[Panel]) -> str:
     except InputError as error:
         return f"| {method} | refused: {error} | | |"
     marks.append(time.perf_counter())
-    seconds = " / ".join(f"{b - a:.1f}" for a, b in zip(marks, marks[1:], strict=False))
+    seconds = " / ".join(f"{b - a:.1f}" for a, b in itertools.pairwise(marks))
     return f"| {method} | {run.joint:.3f} | {predictor.n_calibration} | {seconds} |"
 
 
@@ -65,11 +66,10 @@ def main() -> None:
     given = parser.parse_args()
     panel = network(given.sensors, given.train + given.calibration + given.test, given.share)
     cuts = (0, given.train, given.train + given.calibration, len(panel))
-    blocks = [panel[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+    blocks = [panel[a:b] for a, b in itertools.pairwise(cuts)]
     warnings.simplefilter("ignore")
-    print(
-        f"{given.sensors} sensors, {np.isnan(panel.values).mean():.0%} empty, {given.train} + {given.calibration} rows\n"
-    )
+    empty = float(np.isnan(panel.values).mean())
+    print(f"{given.sensors} sensors, {empty:.0%} of the cells empty, {given.train} + {given.calibration} rows\n")
     print("| method | joint coverage | calibration scores | s: fit / calibrate / run / stream |\n|---|---|---|---|")
     for method in given.methods:
         print(measure(method, blocks), flush=True)
