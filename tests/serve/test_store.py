@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+import zlib
 
 import pytest
 from typer.testing import CliRunner
@@ -14,6 +15,7 @@ from jointset.cli import app
 from jointset.errors import InputError
 from jointset.live.network import AS_USUAL
 from jointset.live.opening import open_network
+from jointset.live.snapshots import from_bytes, to_bytes
 from jointset.live.store import VERSION, Store
 
 
@@ -132,6 +134,105 @@ def test_a_store_of_a_newer_version_says_so(kept, model):
     with sqlite3.connect(kept / "city" / "readings.db") as connection:
         connection.execute(f"PRAGMA user_version={VERSION + 1}")
     with pytest.raises(InputError, match="upgrade jointset"):
+        open_network("city", model, kept)
+
+
+FIRST = """
+CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE log (
+    number INTEGER PRIMARY KEY, kind TEXT NOT NULL, seconds INTEGER, time TEXT, reading BLOB, answer TEXT,
+    score REAL, radius REAL, inside INTEGER, bounds BLOB, shares BLOB, sum INTEGER NOT NULL
+);
+CREATE INDEX log_by_time ON log (seconds) WHERE seconds IS NOT NULL;
+CREATE TABLE held (
+    step INTEGER NOT NULL, sensor INTEGER NOT NULL, seconds INTEGER NOT NULL, value REAL NOT NULL,
+    PRIMARY KEY (step, sensor)
+) WITHOUT ROWID;
+CREATE TABLE changes (id INTEGER PRIMARY KEY, number INTEGER NOT NULL, change TEXT NOT NULL);
+CREATE TABLE snapshots (number INTEGER PRIMARY KEY, state BLOB NOT NULL, sum INTEGER NOT NULL);
+"""  # tables as the first stores had them
+
+
+def as_the_first(path):
+    """Write a store again as the first version did, with two changes of alarms."""
+    older = path.with_name("older.db")
+    with sqlite3.connect(older) as connection:
+        connection.executescript("PRAGMA journal_mode=WAL; PRAGMA application_id=1785947508; PRAGMA user_version=1;")
+        connection.executescript(FIRST)
+        connection.execute("ATTACH ? AS newer", (str(path),))
+        for table in ("about", "log", "held", "snapshots"):
+            connection.execute(f"INSERT INTO main.{table} SELECT * FROM newer.{table}")
+        connection.execute("""INSERT INTO changes VALUES (7, 20, '{"event": "raised"}'), (8, 21, '{}')""")
+    connection.close()
+    for left in path.parent.glob("readings.db*"):
+        left.unlink()
+    older.rename(path)
+
+
+def test_a_store_of_the_first_version_is_brought_up_to_date(kept, model, rows):
+    as_the_first(kept / "city" / "readings.db")
+    assert told("store", "check", kept).exit_code == 0
+    network = open_network("city", model, kept)
+    names = {name for (name,) in network.store.reader.execute("SELECT name FROM sqlite_master")}
+    assert "log_outcomes" in names and not any("older" in name for name in names)
+    assert [(i, number) for i, number, _ in network.store.changes()] == [(7, 20), (8, 21)]
+    answer = network.post(json.dumps(rows[30]).encode(), "json").result(10)[0][0]
+    assert answer["row"] == 31
+    with network.store.writing():
+        network.store.connection.execute("DELETE FROM changes")
+        network.store.add_changes([(31, {"event": "raised"})])
+    assert [i for i, _, _ in network.store.changes()] == [9]  # not 1: a way out that sent 8 would wait for it for ever
+    network.close()
+    whole = open_network("city", model, kept.parent / "whole")
+    assert whole.post(json.dumps(rows[:31]).encode(), "json").result(20)[0][-1] == answer
+    whole.close()
+
+
+def change_snapshots(path, change):
+    """Rewrite the parts of all snapshots."""
+    with sqlite3.connect(path) as connection:
+        for number, state in connection.execute("SELECT number, state FROM snapshots").fetchall():
+            parts = from_bytes(state)
+            change(parts)
+            state = to_bytes(parts)
+            cells = (state, zlib.crc32(state), number)
+            connection.execute("UPDATE snapshots SET state = ?, sum = ? WHERE number = ?", cells)
+    connection.close()
+
+
+def test_a_snapshot_of_an_older_version_lacks_what_came_later(kept, model, rows):
+    """Parts of the predictor, and fields of alarms."""
+    alarm = [
+        "sustained-1",
+        "sustained",
+        5.0,
+        5.0,
+        ["s000"],
+        ["s000"],
+        "warning",
+        "readings have left",
+        False,
+        None,
+        0,
+        1,
+    ]
+
+    def older(parts):
+        del parts["predictor.horizon"]
+        alarms = json.loads(parts["alarms"])
+        del alarms["local"]
+        parts["alarms"] = json.dumps({**alarms, "open": [alarm]})
+
+    change_snapshots(kept / "city" / "readings.db", older)
+    network = open_network("city", model, kept)
+    assert [one.id for one in network.standing.alarms.open] == ["sustained-1"]
+    assert network.post(json.dumps(rows[30]).encode(), "json").result(10)[0][0]["row"] == 31
+    network.close()
+
+
+def test_a_snapshot_of_another_version_is_one_line(kept, model):
+    change_snapshots(kept / "city" / "readings.db", lambda parts: parts.pop("clock"))
+    with pytest.raises(InputError, match="state after number 30 is of another version"):
         open_network("city", model, kept)
 
 

@@ -286,7 +286,7 @@ def state_from_json(text: str) -> State:
     """The state that `state_to_json` wrote."""
     fields = json.loads(text)
     arrays = {key: np.array(fields[key], dtype=float) for key in ("reference", "blame", "faults")}
-    opened = tuple(Alarm._make(map(_value, one)) for one in fields["open"])
+    opened = tuple(Alarm(*map(_value, one)) for one in fields["open"])  # older ones lack the last fields
     fresh = None if fields["fresh"] is None else tuple(fields["fresh"])
     local = None if fields.get("local") is None else local_of(fields["local"])
     return State(**{**fields, **arrays, "open": opened, "fresh": fresh, "local": local})

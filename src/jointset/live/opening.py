@@ -15,6 +15,7 @@ from jointset.joint_predictor import JointPredictor
 from jointset.live.alarms import Alarms
 from jointset.live.network import AS_USUAL, Network, Settings
 from jointset.live.relearning import recalibrated
+from jointset.live.schema import bring_up
 from jointset.live.snapshots import from_bytes
 from jointset.live.standing import Standing, engine_for, of_parts, replayed, start
 from jointset.live.store import FILE, Store, StoreError, readable
@@ -70,6 +71,8 @@ def _store(place: Path, model: Path, name: str) -> tuple[Store, JointPredictor]:
     store = Store(path)
     advice = "serve it under another name, or give --store another folder"
     require(store.about().get("model") == print_, f"{place} was begun with another model than {model}: {advice}")
+    with store.writing():
+        bring_up(store.connection)
     return store, load_predictor(own)
 
 
@@ -87,7 +90,7 @@ def fingerprint(model: Path) -> str:
 def standing_of(store: Store, model: JointPredictor, engine: Alarms, notice: Callable[[str], None]) -> Standing:
     """Where the network stands: the last snapshot, moved on through the log after it."""
     found = store.snapshot()
-    standing = start(model, engine) if found is None else of_parts(from_bytes(found[1]), model)
+    standing = start(model, engine) if found is None else _restored(found, model, store)
     differ = 0
     for entry in store.entries(after=standing.number):
         require(
@@ -104,6 +107,18 @@ def standing_of(store: Store, model: JointPredictor, engine: Alarms, notice: Cal
             f"{store.path}: {differ} rows have other numbers than before the restart: was jointset or NumPy changed?"
         )
     return standing
+
+
+def _restored(found: tuple[int, bytes], model: JointPredictor, store: Store) -> Standing:
+    """The standing of a snapshot; one that this version cannot make sense of is refused in one line."""
+    try:
+        return of_parts(from_bytes(found[1]), model)
+    except (KeyError, TypeError, ValueError) as error:
+        words = " ".join(str(error).split())[:200]
+        advice = "go on with the version that wrote it, or give --store another folder"
+        raise InputError(
+            f"{store.path}: the state after number {found[0]} is of another version ({words}): {advice}"
+        ) from None
 
 
 def locked(place: Path) -> Any:

@@ -132,7 +132,8 @@ def of_parts(parts: dict[str, Any], model: JointPredictor) -> Standing:
     """The standing of a snapshot of this model."""
     predictor = JointPredictor(model.filter, warmup=model.warmup)
     for name in STORED:
-        setattr(predictor, name, getattr(model, name) if name in FROZEN else parts[f"predictor.{name}"])
+        own = getattr(model, name)  # also of what an older version did not keep
+        setattr(predictor, name, own if name in FROZEN else parts.get(f"predictor.{name}", own))
     number, scored, inside = parts["counts"]
     health, clock = Health(*parts["health"]), Clock(*parts["clock"])
     return Standing(number, predictor, health, clock, state_from_json(parts["alarms"]), scored, inside)
