@@ -19,11 +19,14 @@ def per_sensor_nll(f, panel, start):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"node": True, "steps": 200}], ids=["pooled", "node"])
-def test_trained_filter_comes_close_to_the_oracle(network, options):
-    """Test NLL per sensor within 0.05 of the Kalman filter that knows the truth."""
-    oracle = per_sensor_nll(GraphLGSSM().fit(network), network, 7200)
-    learned = per_sensor_nll(GNF(**options).fit(network[:5600]), network, 7200)
+@pytest.mark.parametrize(
+    ("options", "n", "rows"), [({"steps": 150}, 30, 7200), ({"node": True, "steps": 60}, 10, 2200)]
+)
+def test_trained_filter_comes_close_to_the_oracle(network, options, n, rows):
+    """Test NLL per sensor within 0.05 of the Kalman filter that knows the truth; node by node little data will do."""
+    panel = network if n == 30 else generate_grssf("A", n=n, seed=0, length=rows + 800).panel
+    oracle = per_sensor_nll(GraphLGSSM().fit(panel), panel, rows)
+    learned = per_sensor_nll(GNF(**options).fit(panel[: rows - 100]), panel, rows)
     assert oracle - 1e-3 < learned < oracle + 0.05
 
 
