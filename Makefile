@@ -5,12 +5,17 @@ READY := .venv/.ready
 LOWEST := .venv-lowest/bin
 DIST := .venv-dist/bin
 
-.PHONY: demo test coverage test-sktime test-lowest dist docs lint format bench mutants results clean
+.PHONY: demo test checks tests coverage test-sktime test-lowest dist docs lint format bench mutants results clean
 
 demo: $(READY)
 	$(BIN)/jointset demo
 
-test: $(READY) lint docs
+test: $(READY)  # the types are checked beside the tests
+	$(MAKE) -j2 checks tests
+
+checks: lint docs
+
+tests: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 coverage: $(READY)
