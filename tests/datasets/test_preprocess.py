@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from jointset import DenseLaw, Ellipsoid, Panel
+from jointset import Panel
 from jointset.datasets.preprocess import CARRIED, MEDIAN, Preprocess, fill_gaps, gap_kinds
 from jointset.errors import InputError
 from jointset.storage import pack, unpack
@@ -120,31 +120,6 @@ def test_electricity_round_trip(real_data):
     z = steps.apply(values)
     np.testing.assert_allclose(steps.invert(z), values, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(z[:18413] * steps.sd + steps.mean, np.log10(1 + values[:18413]), atol=1e-12)
-
-
-def test_regions_come_back_in_physical_units():
-    values = readings(share=0.0)
-    steps = Preprocess.fit(panel(values))
-    z = steps.apply(values)
-    law = DenseLaw(z[0], np.cov(z.T) + 0.1 * np.eye(4))
-    physical = steps.invert_law(law)
-    np.testing.assert_allclose(physical.mean, values[0], rtol=1e-9)
-    np.testing.assert_allclose(physical.mahalanobis(values[5]), law.mahalanobis(z[5]), rtol=1e-9)
-    ends, direct = steps.invert_bounds(Ellipsoid(law, 3.0)), Ellipsoid(physical, 3.0).bounds
-    np.testing.assert_allclose(ends, direct, rtol=1e-9)
-
-
-def test_bounds_of_logarithms_stay_in_order_and_laws_are_refused():
-    values = readings(share=0.0)
-    steps = Preprocess.fit(panel(values), log=True)
-    law = DenseLaw(np.zeros(4), np.eye(4))
-    region = Ellipsoid(law, 2.0)
-    lower, upper = steps.invert_bounds(region)
-    assert (lower < steps.invert(law.mean)).all() and (steps.invert(law.mean) < upper).all()
-    inside = steps.invert(np.full((1, 4), 0.2))
-    assert region.contains(steps.apply(inside))[0]
-    with pytest.raises(InputError, match="invert_bounds"):
-        steps.invert_law(law)
 
 
 def test_sentinels_are_gaps_and_counted_block_by_block():

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jointset.contracts import Array, Law, Region
+from jointset.contracts import Array
 from jointset.errors import InputError, require, some
 from jointset.panel import Panel
 from jointset.storage import storable
@@ -110,16 +110,6 @@ class Preprocess:
         """z-scores (..., N) to physical units; increasing in every sensor, so ends of intervals map to ends."""
         levels = self._checked(values) * self.sd + self.mean
         return np.expm1(levels * np.log(10.0)) if self.log else levels
-
-    def invert_bounds(self, region: Region) -> tuple[Array, Array]:
-        """Lower and upper end of a region's projection on every sensor, in physical units."""
-        lower, upper = region.bounds
-        return self.invert(lower), self.invert(upper)
-
-    def invert_law(self, law: Law) -> Any:
-        """The law in physical units; a law of logarithms is not Gaussian there, and is refused."""
-        require(not self.log, "a law of log10(1 + x) is not Gaussian in physical units: use invert_bounds")
-        return law.rescale(self.mean, self.sd)
 
     def repairs(self, values: ArrayLike, ends: Sequence[int] = ()) -> tuple[Repairs, ...]:
         """Counts for every block of physical readings (T, N), in order; `ends` as for `apply`."""
