@@ -11,7 +11,7 @@ import torch
 from jointset import GNF, JointPredictor, Panel
 from jointset.experiments.rows import run_rows
 from jointset.datasets import cell
-from jointset.filters import cells
+from jointset.filters import recurrent_cells as cells
 from jointset.filters.gnf_training import NodeModel
 from jointset.filters.likelihood import low_rank_nll
 from jointset.graph import normalized_shift

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import numpy as np
 import torch
 
-from jointset.filters import cells
+from jointset.filters import recurrent_cells as cells
 from jointset.filters.gnf_training import NodeModel, PooledModel
 from jointset.filters.recipes import RECIPES, Recipe
 from jointset.filters.training import train

@@ -13,7 +13,7 @@ from jointset.published.copula import copula_radii, pseudo_values, smooth_thresh
 from jointset.published.forest import ForestSettings, ForestState, forest_intervals, grow
 from jointset.published.hopcpt import HopCPTRule
 from jointset.published.multidim import REFIT, MultiDimRule
-from jointset.published.windows import levels, shortest, sliding_intervals
+from jointset.published.shortest_intervals import levels, shortest, sliding_intervals
 
 M, STEPS = 3_000, 1_000
 FEW = 20  # steps on which the slow literal form is timed, then scaled

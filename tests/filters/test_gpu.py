@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
     pytest.skip("no CUDA device here", allow_module_level=True)
 
-from jointset.filters import cells  # noqa: E402
+from jointset.filters import recurrent_cells as cells  # noqa: E402
 from jointset.filters.gnf_training import NodeModel, PooledModel  # noqa: E402
 from jointset.filters.recipes import RECIPES, Recipe  # noqa: E402
 from jointset.filters.training import train  # noqa: E402

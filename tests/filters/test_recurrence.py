@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from jointset.filters import cells  # noqa: E402
+from jointset.filters import recurrent_cells as cells  # noqa: E402
 from jointset.filters.gnf_training import NodeModel  # noqa: E402
 from jointset.filters.recurrence import node_states  # noqa: E402
 

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 
 from jointset import lowrank  # noqa: E402
 from jointset.errors import InputError  # noqa: E402
-from jointset.filters import cells  # noqa: E402
+from jointset.filters import recurrent_cells as cells  # noqa: E402
 from jointset.filters.gnf_training import NodeModel, PooledModel  # noqa: E402
 from jointset.filters.initial import orthogonal  # noqa: E402
 from jointset.filters.likelihood import low_rank_nll  # noqa: E402

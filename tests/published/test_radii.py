@@ -16,9 +16,9 @@ from jointset.published.forest import (
     weighted_quantiles,
 )
 from jointset.published.multidim import REFIT, MultiDimRule
-from jointset.published.network import evaluate, train
+from jointset.published.radius_network import evaluate, train
+from jointset.published.shortest_intervals import levels, sliding_intervals
 from jointset.published.spci import SPCIRule
-from jointset.published.windows import levels, sliding_intervals
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}
 GRID = np.linspace(0.0, 0.1, 5)

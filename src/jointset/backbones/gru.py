@@ -10,8 +10,8 @@ import numpy as np
 from jointset.backbones.layers import dense
 from jointset.backbones.learned import LearnedBackbone
 from jointset.errors import require
-from jointset.filters.cells import pooled_step
 from jointset.filters.initial import glorot, orthogonal
+from jointset.filters.recurrent_cells import pooled_step
 from jointset.lowrank import namespace
 from jointset.storage import storable
 

@@ -12,8 +12,8 @@ from jointset.backbones.layers import across, dense, relu, softmax
 from jointset.backbones.learned import CHUNK, LearnedBackbone
 from jointset.contracts import Array
 from jointset.errors import require
-from jointset.filters.cells import sigmoid
 from jointset.filters.initial import glorot
+from jointset.filters.recurrent_cells import sigmoid
 from jointset.graph import normalized_shift
 from jointset.lowrank import namespace
 from jointset.panel import Panel

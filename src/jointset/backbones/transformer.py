@@ -10,8 +10,8 @@ import numpy as np
 from jointset.backbones.layers import dense, layer_norm, softmax
 from jointset.backbones.learned import LearnedBackbone
 from jointset.errors import require
-from jointset.filters.cells import gelu
 from jointset.filters.initial import glorot
+from jointset.filters.recurrent_cells import gelu
 from jointset.lowrank import namespace
 from jointset.storage import storable
 

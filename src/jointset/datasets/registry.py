@@ -26,7 +26,7 @@ from jointset.datasets.sources.informer import ETT
 from jointset.datasets.sources.jena import JENA
 from jointset.datasets.sources.lstnet import ELEC, SOLAR
 from jointset.datasets.sources.seattle import LOOP_SEATTLE
-from jointset.datasets.sources.tables import without_repeats
+from jointset.datasets.sources.text_tables import without_repeats
 from jointset.datasets.sources.traffic import METR_LA, PEMS_BAY
 from jointset.datasets.sources.uci import AQI, ELEC_UCI
 from jointset.errors import InputError, require, suggest

@@ -19,7 +19,7 @@ import numpy as np
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.extras import require_extra
-from jointset.filters import cells
+from jointset.filters import recurrent_cells as cells
 from jointset.filters.recipes import RECIPES, Recipe
 from jointset.graph import normalized_shift
 from jointset.laws import LowRankLaw

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.filters import cells
+from jointset.filters import recurrent_cells as cells
 from jointset.laws import LowRankLaw
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from jointset.contracts import Array
-from jointset.filters import cells
-from jointset.filters.cells import NodeWeights, PooledWeights, VectorWeights
+from jointset.filters import recurrent_cells as cells
 from jointset.filters.initial import glorot, orthogonal
 from jointset.filters.likelihood import low_rank_nll
 from jointset.filters.recurrence import fused, node_states, pooled_states
+from jointset.filters.recurrent_cells import NodeWeights, PooledWeights, VectorWeights
 from jointset.filters.training import last_seen
 
 

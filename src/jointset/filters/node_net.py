@@ -23,9 +23,9 @@ from jointset.contracts import Array
 from jointset.errors import require
 from jointset.extras import require_extra
 from jointset.filters import node_net_cells as cells
-from jointset.filters.cells import pooled_step
 from jointset.filters.node_net_cells import NodeNetWeights
 from jointset.filters.recipes import Recipe
+from jointset.filters.recurrent_cells import pooled_step
 from jointset.graph import normalized_shift
 from jointset.laws import LowRankLaw
 from jointset.panel import Panel

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.filters.cells import gelu
+from jointset.filters.recurrent_cells import gelu
 from jointset.lowrank import namespace
 from jointset.storage import storable
 

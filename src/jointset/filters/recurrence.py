@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from jointset.filters.cells import NodeWeights
+from jointset.filters.recurrent_cells import NodeWeights
 
 
 class _Recurrence(torch.autograd.Function):

@@ -10,7 +10,6 @@ from jointset.streaming import Step
 from jointset.trust import Trust
 
 KINDS = ("sustained", "sensor", "silent", "stuck", "coverage")
-EVENTS = ("raised", "updated", "cleared", "acknowledged", "silenced", "relearned")
 Names = tuple[str, ...]
 GREEN, AMBER, RED = "green", "amber", "red"
 

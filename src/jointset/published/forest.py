@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
+from jointset.published.shortest_intervals import BINS, levels, shortest
 from jointset.published.trees import grown
-from jointset.published.windows import BINS, levels, shortest
 from jointset.storage import storable, storable_not_finite
 
 

@@ -27,9 +27,9 @@ from jointset.partial import GapScale
 from jointset.published.ellipsoids import invertible, local_covariances, shrunk
 from jointset.published.filter import published
 from jointset.published.forest import ForestSettings, ForestState, forest_intervals
-from jointset.published.network import NetworkState, network_radii, train
+from jointset.published.radius_network import NetworkState, network_radii, train
 from jointset.published.sets import Annulus
-from jointset.published.windows import sliding_intervals
+from jointset.published.shortest_intervals import sliding_intervals
 from jointset.storage import storable
 from jointset.ties import settled
 

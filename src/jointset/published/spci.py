@@ -23,7 +23,7 @@ from jointset.published.filter import published
 from jointset.published.forest import ForestSettings, ForestState, forest_intervals
 from jointset.published.multidim import DEPTH, REFIT, TREES
 from jointset.published.sets import IntervalBox
-from jointset.published.windows import sliding_intervals
+from jointset.published.shortest_intervals import sliding_intervals
 from jointset.storage import storable
 
 WINDOWS = {"forest": 10, "empirical": 100}

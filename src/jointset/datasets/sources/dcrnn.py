@@ -15,7 +15,7 @@ import numpy as np
 from jointset.contracts import Array
 from jointset.datasets.sources.entry import Paths, pick
 from jointset.datasets.sources.pickles import read_arrays
-from jointset.datasets.sources.tables import matrix, read_table, reading
+from jointset.datasets.sources.text_tables import matrix, read_table, reading
 from jointset.errors import InputError, require, some
 from jointset.extras import optional
 from jointset.panel import Panel

@@ -22,7 +22,7 @@ import numpy as np
 from jointset.contracts import Array
 from jointset.datasets.sources.dcrnn import read_distances, read_locations
 from jointset.datasets.sources.entry import Paths, pick
-from jointset.datasets.sources.tables import clock_seconds, matrix, reading
+from jointset.datasets.sources.text_tables import clock_seconds, matrix, reading
 from jointset.errors import InputError, require
 from jointset.graph_files import read_graph
 from jointset.panel import Panel

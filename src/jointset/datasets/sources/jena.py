@@ -9,7 +9,7 @@ import numpy as np
 
 from jointset.datasets.sources import facts
 from jointset.datasets.sources.entry import Dataset, DataWarning, Home, Paths, Remote
-from jointset.datasets.sources.tables import clock_seconds, matrix, member, read_table, reading, without_repeats
+from jointset.datasets.sources.text_tables import clock_seconds, matrix, member, read_table, reading, without_repeats
 from jointset.errors import require
 from jointset.panel import Panel
 

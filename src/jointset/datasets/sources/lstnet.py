@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jointset.datasets.sources import facts
 from jointset.datasets.sources.entry import Dataset, Home, Paths, Remote, pick
-from jointset.datasets.sources.tables import matrix, read_table, reading, regular
+from jointset.datasets.sources.text_tables import matrix, read_table, reading, regular
 from jointset.panel import Panel
 
 PAGE = "https://github.com/laiguokun/multivariate-time-series-data"

@@ -10,7 +10,7 @@ import numpy as np
 
 from jointset.datasets.sources import facts
 from jointset.datasets.sources.entry import Dataset, Home, Paths, Remote, pick
-from jointset.datasets.sources.tables import clock_seconds, matrix, member, members, read_table, reading
+from jointset.datasets.sources.text_tables import clock_seconds, matrix, member, members, read_table, reading
 from jointset.errors import require
 from jointset.panel import Panel
 
