@@ -34,7 +34,7 @@ import numpy as np
 from jointset.contracts import Array
 from jointset.errors import InputError, require, require_known, some
 from jointset.graph_edges import edges_of
-from jointset.jumps import Neighbourhoods, UsualJumps
+from jointset.jumps import FORM, Neighbourhoods, UsualJumps
 from jointset.live.displaced import Displaced, Jumps, Local, local_of, local_tree
 from jointset.live.evidence import (
     DAY,
@@ -108,7 +108,7 @@ class Alarms:
         self.near = _closed(np.zeros((self.n, self.n)) if neighbours is None else np.asarray(neighbours))
         self.rows_a_day = DAY / (cadence or USUAL_CADENCE)
         around = Neighbourhoods(edges_of(neighbours), self.n)
-        fits = jumps is not None and len(jumps.sets) == len(around)
+        fits = jumps is not None and jumps.form == FORM and len(jumps.sets) == len(around)
         self.jumps = Jumps(around, jumps, self.rows_a_day, config.days_between) if jumps is not None and fits else None
 
     def start(self, calibration_scores: Array) -> State:

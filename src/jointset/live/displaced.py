@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.jumps import LAG, JumpState, Neighbourhoods, UsualJumps, follow, jump, start_jumps
-from jointset.live.evidence import gumbel_level
+from jointset.jumps import LAG, LEAST, JumpState, Neighbourhoods, UsualJumps, follow, jumps_of, start_jumps
+from jointset.live.evidence import SAFETY, gumbel_level
 
 LEAK = 1 / 24  # share of what it is off that a neighbourhood forgets in a row
 BACK = 1 / 3  # of the jump: less than that is no longer off
@@ -20,6 +20,7 @@ WIDE = 0.5  # share of the sensors beyond which a jump is the whole network's
 FAR = 20.0  # errors beyond it name no neighbourhood by themselves
 PART = 0.25  # of the most moved: sensors below it are not named
 WAYS = (1.0, -1.0)  # rises, drops
+SCALE = 0.4  # of a Gumbel law through largest J, at least: that of independent errors; eight maxima may lie too close
 
 
 class Displaced(NamedTuple):
@@ -48,7 +49,9 @@ class Jumps:
     def __init__(self, around: Neighbourhoods, usual: UsualJumps, rows_a_day: float, days: float) -> None:
         self.around, self.usual = around, usual
         blocks = days * rows_a_day / usual.rows
-        self.limits = np.array([gumbel_level(largest, blocks) for largest in usual.largest])
+        safety = min(max(blocks / usual.largest.shape[1], 1.0), SAFETY)  # of a spell that calibration did not see
+        self.limits = np.array([gumbel_level(largest, blocks, SCALE, safety) for largest in usual.largest])
+        self.least = min(LEAST, self.limits.min())
 
     def start(self) -> Local:
         """Before the first row."""
@@ -59,9 +62,9 @@ class Jumps:
         sums = follow(self.around, self.usual, local.sums, errors)
         off = tuple(one for one in (_carried(one, sums.past[-1]) for one in local.off) if one.back < LAG)
         now = np.where(np.isnan(errors), 0.0, errors)
-        if np.count_nonzero(np.abs(sums.past[-2]) >= self.limits.min()):  # no J is larger than that
+        if np.count_nonzero(np.abs(sums.past[-2]) >= self.least):  # no J without M is larger than that
             moved = np.clip(local.last + now, -FAR, FAR)
-            for way, jumps, limit in zip(WAYS, jump(sums.past), self.limits, strict=True):
+            for way, jumps, limit in zip(WAYS, jumps_of(self.around, sums), self.limits, strict=True):
                 hits = np.flatnonzero(jumps >= limit)
                 off = (*off, *self._new(hits, jumps, way, sums.past, moved, off))
         return Local(sums, now, off)
@@ -107,6 +110,9 @@ def local_tree(local: Local) -> Any:
 
 def local_of(tree: Any) -> Local:
     """What `local_tree` was made from."""
-    sensors, sets, past = (np.array(one, dtype=float) for one in tree[0])
+    sensors, sets, past, *rest = (np.array(one, dtype=float) for one in tree[0])
+    n = len(sensors)
+    errors, sizes, read = rest or (np.full(2 * n, np.nan), np.ones(2 * n), np.zeros(n))  # none before J had M
+    sums = JumpState(sensors, sets, past.reshape(LAG, -1), errors.reshape(2, n), sizes.reshape(2, n), read)
     off = tuple(Displaced._make([*one[:4], tuple(one[4]), *one[5:]]) for one in tree[2])
-    return Local(JumpState(sensors, sets, past.reshape(LAG, -1)), np.array(tree[1], dtype=float), off)
+    return Local(sums, np.array(tree[1], dtype=float), off)

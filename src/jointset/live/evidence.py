@@ -87,11 +87,11 @@ def limit_of(course: Array, rows_a_day: float, days: float = MONTH) -> float:
     return max(nominal, gumbel_level(maxima, days * rows_a_day / size, least=1.0))
 
 
-def gumbel_level(maxima: Array, blocks: float, least: float = 0.0) -> float:
-    """The level that the largest value of a block passes once in SAFETY times so many blocks, from maxima (B,).
+def gumbel_level(maxima: Array, blocks: float, least: float = 0.0, safety: float = SAFETY) -> float:
+    """The level that the largest value of a block passes once in `safety` times so many blocks, from maxima (B,).
 
     A Gumbel law through their mean and standard deviation; `least` is the smallest scale, 1 for log R of independent
     p-values.
     """
     scale = max(float(maxima.std(ddof=1)) * math.sqrt(6.0) / math.pi, least)
-    return float(maxima.mean()) + scale * (math.log(SAFETY * blocks) - EULER)
+    return float(maxima.mean()) + scale * (math.log(safety * blocks) - EULER)
