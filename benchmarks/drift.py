@@ -16,7 +16,7 @@ from jointset.datasets import generate_grssf
 from jointset.datasets.drift import DRIFTS, with_drift
 from jointset.methods import predictor_for, three_blocks
 
-WRAPS = ("split", "aci", "aci-tail", "agaci", "dtaci", "pid", "sfogd", "saocp", "eci", "window", "auto")
+WRAPS = ("split", "aci", "aci-tail", "agaci", "dtaci", "pid", "sfogd", "saocp", "eci", "window", "auto-alone", "auto")
 SEEDS, N, LENGTH = range(20, 25), 30, 8000
 
 

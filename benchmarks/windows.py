@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -51,10 +52,22 @@ def figures(run: Run) -> dict[str, float]:
     }
 
 
+def best_by_hour(run: Run) -> Run:
+    """The same laws with the radius that covers 90 % of every hour of these very rows: known to nobody beforehand."""
+    hours, radius = np.asarray(run.timestamps) % DAY // HOUR, np.empty(len(run.score))
+    for hour in np.unique(hours):
+        own = np.sort(run.score[hours == hour])
+        radius[hours == hour] = own[int(np.ceil((1 - ALPHA) * len(own))) - 1]
+    grown = run.log_volume + 0.5 * np.log(radius / run.radius)  # ellipsoids grow with the root of their radius
+    return replace(run, radius=radius, inside=run.score <= radius, log_volume=grown)
+
+
 def on_cell(name: str) -> None:
     """The four wraps of `default` on the test block of a cell; sizes are beside those of `default+aci`."""
     names = [f"default+{wrap}" for wrap in WRAPS]
-    rows = {method: figures(run) for method, _, run, _ in run_rows(names, cell(name, "text"), ALPHA)}
+    runs = {method: run for method, _, run, _ in run_rows(names, cell(name, "text"), ALPHA)}
+    rows = {method: figures(run) for method, run in runs.items()}
+    rows["best radius of every hour"] = figures(best_by_hour(runs[names[0]]))
     print(f"\n{name}: {' / '.join(COLUMNS)}")
     base = rows[names[0]]
     for method, row in rows.items():
