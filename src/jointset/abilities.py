@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from jointset.contracts import Array, Forecast, Pieces
+from jointset.contracts import Array, Forecast, Law, Pieces
 
 if TYPE_CHECKING:
     from jointset.filters.recipes import Recipe
@@ -280,6 +280,6 @@ class Dividing(Protocol, metaclass=_Remembered):
 class NearNormal(Protocol, metaclass=_Remembered):
     """A forecast that is no normal law, but has one of the same spread."""
 
-    def as_normal(self) -> AnyLaw:
+    def as_normal(self) -> Law:
         """That law."""
         ...

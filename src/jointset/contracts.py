@@ -277,6 +277,39 @@ class SetRule(Protocol):
         """Parameters of the next T + 1 sets and the state after T residuals."""
         ...
 
-    def shape(self, state: Any, parameters: tuple[Array, ...], mean: Array) -> Any:
+    def shape(self, state: Any, parameters: tuple[Array, ...], mean: Array) -> OwnSet:
         """The regions with these parameters around means (..., N)."""
+        ...
+
+
+class OwnSet(Region, Protocol):
+    """The set of a published method (`jointset.published.sets`), which can be scaled about its centre."""
+
+    @property
+    def log_volume_filled(self) -> Array:
+        """(1/N) log of the volume without a hole."""
+        ...
+
+    def growth(self, y: Array) -> Array:
+        """The least factor by which the set must be scaled to hold a reading (...)."""
+        ...
+
+    def contributions(self, y: Array) -> Array:
+        """What each sensor adds (..., N); 0 where missing."""
+        ...
+
+    def shares(self, y: Array) -> Array:
+        """Shares (N,) of the sensors in the growth of one reading."""
+        ...
+
+    def scalable(self, least: Array, correlations: Array | None, level: float) -> OwnSet:
+        """The set with half-widths (N,) of at least so much, so that it can be scaled."""
+        ...
+
+    def rescale(self, shift: Array, scale: Array) -> OwnSet:
+        """That of shift + scale * Y."""
+        ...
+
+    def as_normal(self) -> Law:
+        """A normal law of the same spread."""
         ...

@@ -13,7 +13,7 @@ from jointset.abilities import Clocked, Restarting, follows_clock, message_start
 from jointset.calibrating import at_level, calibrate, gap_scale, note_of, rewrapped, watch_from
 from jointset.calibration import Split
 from jointset.calibration.shared_level import AnyRule, expecting, moved, one_score
-from jointset.contracts import Array, Filter, Reading, Readings, Region, Score
+from jointset.contracts import Array, Filter, Forecast, Reading, Readings, Region, Score
 from jointset.copies import shallow
 from jointset.describing import facts_of, line_of
 from jointset.errors import InputError, require
@@ -102,7 +102,7 @@ class JointPredictor(Explains):
         self.filling: Filling | None = None  # set by impute, then kept up by update
         self.reuse: Reuse | None = None  # what it costs that the shape was fitted on the calibration rows
         self.last_time: int | None = None  # time stamp of the last row seen, where there are stamps
-        self._pending: tuple[Any, Array | float, float] | None = None  # see `_ahead`
+        self._pending: tuple[Forecast, Array | float, float] | None = None  # see `_ahead`
         self.shaped_on: Panel | None = None  # rows that a shape was fitted on
         self.trained_on: Panel | None = None  # training rows, from which the law of the steps ahead is learned
         self.horizon: Horizon | None = None  # what is known of the next H steps, where it was asked for
@@ -232,7 +232,7 @@ class JointPredictor(Explains):
         self.health = self.health and observe(self.health, y)
         return Outcome(score, radius, inside, int(y.size - np.count_nonzero(np.isnan(y))))
 
-    def _ahead(self) -> tuple[Any, Array | float, float]:
+    def _ahead(self) -> tuple[Forecast, Array | float, float]:
         """Law of the next step in the units of the data, what cuts out its set, and its radius as one number."""
         if self._pending is None:
             self._require_calibrated()

@@ -7,9 +7,8 @@ projection on sensor i, `width` = sqrt(mean h_i^2), `width_full` = mean 2 h_i, `
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,6 +32,8 @@ from jointset.volumes import unit_ball_log_volume
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from jointset.scores import BlockMaximum
 
 
 def mahalanobis_score(law: Law, y: Array, gaps: GapScale = UNCALIBRATED) -> Array:
@@ -243,9 +244,9 @@ class Product(Sizes):
 class ScoredProduct(Product):
     """The product of a score's regions: what it contains has a score of at most the radius, whatever is missing."""
 
-    score: Any = None
-    law: Any = None
-    radius: Any = math.inf
+    score: BlockMaximum = field(kw_only=True)
+    law: Law = field(kw_only=True)
+    radius: Array | float = field(kw_only=True)
 
     def contains(self, y: Any) -> Array:
         """Whether the score is at most the radius; False where no block has a reading."""
@@ -254,7 +255,7 @@ class ScoredProduct(Product):
     def __getitem__(self, index: Any) -> ScoredProduct:
         radius = self.radius if np.ndim(self.radius) == 0 else np.asarray(self.radius)[index]
         parts, score = tuple(part[index] for part in self.parts), self.score.with_gaps(self.score.gaps.at(index))
-        return ScoredProduct(self.blocks, parts, score, self.law[index], radius)
+        return ScoredProduct(self.blocks, parts, score=score, law=self.law[index], radius=radius)
 
 
 def check_blocks(blocks: Sequence[Sequence[int] | Array], n: int) -> None:

@@ -171,7 +171,7 @@ class BlockMaximum:
     """Largest score over blocks of sensors (positions); its regions are products over the blocks."""
 
     blocks: tuple[Array, ...]
-    inner: Any = field(default_factory=Mahalanobis)
+    inner: Mahalanobis | RootMahalanobis | MaxStudentised = field(default_factory=Mahalanobis)
 
     def __post_init__(self) -> None:
         blocks = tuple(np.asarray(block, dtype=np.int64) for block in self.blocks)
@@ -181,8 +181,7 @@ class BlockMaximum:
     @property
     def gaps(self) -> GapScale:
         """The scale for rows with gaps."""
-        found: GapScale = self.inner.gaps
-        return found
+        return self.inner.gaps
 
     def with_gaps(self, gaps: GapScale) -> BlockMaximum:
         """The score with another scale for rows with gaps."""
@@ -207,7 +206,7 @@ class BlockMaximum:
     def region(self, law: Law, radius: Array | float) -> Product:
         """The product over the blocks, each with the same radius."""
         parts = tuple(self.inner.region(law.select(b), radius) for b in self.blocks)
-        return ScoredProduct(self.blocks, parts, self, law, radius)
+        return ScoredProduct(self.blocks, parts, score=self, law=law, radius=radius)
 
     def contributions(self, law: Law, y: Array) -> Array:
         """Contributions inside each block (..., N)."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from jointset.abilities import SideBySide
 from jointset.bures import as_dense, distances_from
-from jointset.contracts import Array, Filter
+from jointset.contracts import Array, Filter, Forecast
 from jointset.covariance import Covariance
 from jointset.errors import require
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
@@ -97,7 +97,7 @@ def _stepped(filter: Filter[Any], states: list[Any], values: Array) -> Iterator[
         states = [filter.step(state, y) for state in states]
 
 
-def _together(laws: list[Any]) -> AnyLaw:
+def _together(laws: Sequence[Forecast]) -> AnyLaw:
     """One batch (K, N) from K laws (N,)."""
     mean = np.stack([law.mean for law in laws])
     if all(isinstance(law, LowRankLaw) for law in laws):

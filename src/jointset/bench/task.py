@@ -23,7 +23,7 @@ from jointset.bench.measures import measures, trace
 from jointset.bench.plan import OWN, SEEDLESS, Task, method_of
 from jointset.bench.results import AHEAD, STEADY
 from jointset.catalogue import LEARNED, TABLE
-from jointset.contracts import Array
+from jointset.contracts import Array, MeanModel
 from jointset.datasets.cells import Cell, build_cell
 from jointset.datasets.origins import Source, file_source, named_source
 from jointset.datasets.sources.entry import DataWarning
@@ -139,7 +139,7 @@ def _rows(task: Task, cell: Cell) -> tuple[Found, dict[tuple[str, int], str], di
 
 
 def _attempts(
-    task: Task, cell: Cell, names: list[str], means: Any, curve: list[tuple[int, float]]
+    task: Task, cell: Cell, names: list[str], means: list[MeanModel] | None, curve: list[tuple[int, float]]
 ) -> Iterator[tuple[str, int, Any]]:
     """(name, seed, run and timing) of the rows of one method, or a message in their place; `curve` is filled.
 
@@ -167,7 +167,7 @@ def _attempts(
             yield from _attempts(alone, cell, [name], mean, [])
 
 
-def _backbones(task: Task, cell: Cell) -> tuple[list[Any] | None, float]:
+def _backbones(task: Task, cell: Cell) -> tuple[list[MeanModel] | None, float]:
     """The fitted mean of every seed, made once for all rows, and its seconds; None: rows have means of their own."""
     from jointset.backbones import LearnedBackbone, backbone
 
@@ -185,7 +185,7 @@ def _backbones(task: Task, cell: Cell) -> tuple[list[Any] | None, float]:
 
 
 @lru_cache(maxsize=4)
-def _linear(mean: str, name: str, protocol: str, seed: int) -> tuple[Any, float]:
+def _linear(mean: str, name: str, protocol: str, seed: int) -> tuple[MeanModel, float]:
     """A linear mean of a cell, kept as its readings are, and the seconds it took."""
     from jointset.backbones import backbone
 

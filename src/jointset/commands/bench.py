@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from jointset.bench.plan import Task
+    from jointset.bench.runner import Engine
     from jointset.bench.task import Done
 
 HERE = {"local": (), "dask": ("distributed",), "dask:local": ("distributed",)}  # engines here: modules of workers
@@ -147,7 +148,7 @@ def bench_command(
 # ---------------------------------------------------------------------- before the run
 
 
-def engine_named(name: str, jobs: int) -> Any:
+def engine_named(name: str, jobs: int) -> Engine:
     """The engine of `local`, `dask`, `dask:local` or `dask:ADDRESS`: from tasks to finished ones."""
     kind, _, address = name.partition(":")
     require_known(kind, ("local", "dask"), f"unknown engine {name!r}")
@@ -220,7 +221,7 @@ def changed_files(out: Path, data: Mapping[str, str]) -> Iterator[str]:
         yield f"{lack}: they are left out, and run again where asked for"
 
 
-def with_failures(engine: Any, lacking: dict[str, str], tasks: Sequence[Task]) -> Iterator[Done]:
+def with_failures(engine: Engine, lacking: dict[str, str], tasks: Sequence[Task]) -> Iterator[Done]:
     """Tasks through an engine; those whose data cannot be had fail at once."""
     from jointset.bench.task import failure
 

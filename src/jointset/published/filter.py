@@ -31,7 +31,7 @@ import numpy as np
 from jointset.calibration import minimum_scores
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.shared_level import AnyRule
-from jointset.contracts import Array, MeanModel, SetRule
+from jointset.contracts import Array, Law, MeanModel, OwnSet, Region, SetRule
 from jointset.errors import InputError, require
 from jointset.filters.residual import gpvar
 from jointset.joint_predictor import JointPredictor
@@ -53,7 +53,7 @@ class OwnSets:
     """
 
     mean: Array
-    own: Any
+    own: OwnSet
     shift: Array | float = 0.0  # of the units of the means and readings
     scale: Array | float = 1.0
 
@@ -65,14 +65,14 @@ class OwnSets:
         """Readings in the filter's units."""
         return (np.asarray(y, dtype=float) - self.shift) / self.scale
 
-    def as_normal(self) -> Any:
+    def as_normal(self) -> Law:
         """A normal law of the same spread."""
         return self.region.as_normal()
 
     @property
-    def region(self) -> Any:
+    def region(self) -> OwnSet:
         """The sets in the units of the readings."""
-        return self.own.rescale(self.shift, self.scale)
+        return self.own.rescale(np.asarray(self.shift), np.asarray(self.scale))
 
     def __getitem__(self, index: Any) -> OwnSets:
         return replace(self, mean=self.mean[index], own=self.own[index])
@@ -113,7 +113,7 @@ class OwnScore:
         """As measured."""
         return measured
 
-    def region(self, law: OwnSets, radius: Array | float) -> Any:
+    def region(self, law: OwnSets, radius: Array | float) -> Region:
         """The own sets, scaled where a wrap says so."""
         return ScaledSet(law.region, radius, self.gaps) if self.scaled else law.region
 
@@ -207,8 +207,8 @@ class PublishedFilter:
         parameters, own = self.rule.radii(self.rule.start(residuals[:cut]), residuals[cut:])
         ahead = tuple(np.array(part[-1:]) for part in parameters)
         state = state._replace(own=own, ahead=ahead, least=least, correlations=np.atleast_2d(correlations))
-        sets = self._sets(state, tuple(part[:-1] for part in parameters), np.zeros_like(residuals[cut:]))
-        return np.asarray(sets.growth(read[cut:])), state
+        later = self._sets(state, tuple(part[:-1] for part in parameters), np.zeros_like(residuals[cut:]))
+        return np.asarray(later.growth(read[cut:])), state
 
     def law(self, state: PublishedState) -> OwnSets:
         """The next set."""
@@ -250,7 +250,7 @@ class PublishedFilter:
         """Nothing to speak of: all rows are run at a time."""
         return np.zeros(len(values))
 
-    def _sets(self, state: PublishedState, parameters: tuple[Array, ...], mean: Array) -> Any:
+    def _sets(self, state: PublishedState, parameters: tuple[Array, ...], mean: Array) -> OwnSet:
         """The rule's sets, fit to be scaled where a wrap does that."""
         own = self.rule.shape(state.own, parameters, mean if self.unit is None else self.unit * mean)
         if state.least is not None:

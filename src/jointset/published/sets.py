@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jointset.contracts import Array, Law
+from jointset.contracts import Array, Law, OwnSet
 from jointset.laws import LowRankLaw
 from jointset.partial import UNCALIBRATED, GapScale, independent_count, largest_quantile
 from jointset.regions import Sizes, mahalanobis_score
@@ -29,8 +29,8 @@ class Annulus(Sizes):
     """
 
     law: Law
-    lower: Any
-    upper: Any
+    lower: Array | float
+    upper: Array | float
     gaps: GapScale = UNCALIBRATED
 
     @property
@@ -218,8 +218,8 @@ class IntervalBox(Sizes):
 class ScaledSet(Sizes):
     """An own set scaled about its centre by a factor (...); half-widths and N-th root of the volume scale with it."""
 
-    own: Any
-    factor: Any
+    own: OwnSet
+    factor: Array | float
     gaps: GapScale = UNCALIBRATED
 
     @property
@@ -256,9 +256,8 @@ class ScaledSet(Sizes):
             return self.own.log_volume_filled + np.log(np.maximum(self.factor, 0.0))
 
     def __getitem__(self, index: Any) -> ScaledSet:
-        factor = self.factor if np.ndim(self.factor) == 0 else self.factor[index]
-        return ScaledSet(self.own[index], factor, self.gaps.at(index))
+        return ScaledSet(self.own[index], _at(self.factor, index), self.gaps.at(index))
 
 
-def _at(radius: Any, index: Any) -> Any:
+def _at(radius: Array | float, index: Any) -> Array | float:
     return radius if np.ndim(radius) == 0 else np.asarray(radius)[index]
