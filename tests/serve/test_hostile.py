@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import socket
 import threading
 import time
 
@@ -11,6 +12,7 @@ pytest.importorskip("fastapi")
 
 from starlette.exceptions import HTTPException
 
+from conftest import client_of
 from jointset.live import history, joining, work
 from jointset.live import network as network_module
 from jointset.live.feed import past_of
@@ -138,3 +140,51 @@ def test_the_past_is_told_some_rows_at_a_time(network, rows, monkeypatch):
     monkeypatch.setattr(history, "PIECE", 5)
     answered(network, rows[:12])
     assert [len(texts) for texts in past_of(network, Asked(10_000, 0, 13))] == [5, 5, 2]
+
+
+def test_bodies_on_their_way_are_bounded_together(network, rows):
+    with client_of({"city": network}) as client:
+        intake = client.app.app.state.intake
+        intake.most = len(body(rows[:3])) + 10
+        assert client.post("/city/observations", content=body(rows[:3])).status_code == 200
+        assert intake.bytes == 0
+        intake.bytes = 20  # of somebody else
+        answer = client.post("/city/observations", content=body(rows[3:6]))
+        assert answer.status_code == 503 and answer.headers["retry-after"] == "1"
+        assert intake.bytes == 20 and network.standing.number == 3
+
+
+def until_ok(line):
+    """What comes up to the end of the answer."""
+    found = b""
+    while (part := line.recv(1_000)) and not (found := found + part).endswith(b"ok"):
+        pass
+    return found
+
+
+def test_the_head_of_a_request_is_bounded():
+    """On a line of its own: a head without an end is answered with 400 and cut; others go on, one after another."""
+    import uvicorn
+
+    from jointset.live.heads import BoundedHeads
+
+    async def small(scope, receive, send):
+        while (await receive())["more_body"]:
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    server = uvicorn.Server(uvicorn.Config(small, port=0, http=BoundedHeads, log_level="error", lifespan="off"))
+    listening = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    thread.start()
+    address = listening.getsockname()
+    with socket.create_connection(address, timeout=10) as line:
+        for _ in range(2):
+            line.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 90000\r\n\r\n" + b" " * 90_000)
+            assert until_ok(line).startswith(b"HTTP/1.1 200")
+    with socket.create_connection(address, timeout=10) as line:
+        line.sendall(b"GET / HTTP/1.1\r\nX: " + b"a" * 70_000)
+        assert line.recv(1_000).startswith(b"HTTP/1.1 400")
+    server.should_exit = True
+    thread.join(10)

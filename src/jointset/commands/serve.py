@@ -56,6 +56,7 @@ def serve_command(
 
     from jointset.limits import limits_asked
     from jointset.live.app import make_app
+    from jointset.live.heads import BoundedHeads
     from jointset.live.network import Settings
     from jointset.live.opening import open_network
     from jointset.live.security import Guard, is_loopback, read_tokens, require_tls
@@ -92,6 +93,7 @@ def serve_command(
                 make_app(networks, guard),
                 host=host,
                 port=port,
+                http=BoundedHeads,
                 log_level="warning",
                 access_log=False,
                 server_header=False,

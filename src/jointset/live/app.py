@@ -29,7 +29,7 @@ from jointset.live.formats import INFLUX, kind_of, seconds_of
 from jointset.live.metrics import metrics_text
 from jointset.live.network import Busy, Network
 from jointset.live.operator_page import add_page
-from jointset.live.requests import body_of
+from jointset.live.requests import Intake, body_of
 from jointset.live.security import Guard, Guarded
 from jointset.live.store import StoreError, one_line
 
@@ -63,7 +63,7 @@ def make_app(networks: Mapping[str, Network], guard: Guard | None = None) -> Gua
         redoc_url=None,
         lifespan=running,
     )
-    app.state.networks, app.state.guard = dict(networks), guard
+    app.state.networks, app.state.guard, app.state.intake = dict(networks), guard, Intake()
     for kind in (HTTPException, RequestValidationError, InputError, StoreError, sqlite3.Error, Busy, Exception):
         app.add_exception_handler(kind, _told)
     _add_routes(app)

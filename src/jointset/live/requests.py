@@ -10,6 +10,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 PATIENCE = 30.0  # seconds that a body may take
+ALL_AT_ONCE = 256 * 2**20  # bytes of all bodies that come at the same time
+
+
+class Intake:
+    """Bytes of bodies that are on their way in, of all senders."""
+
+    def __init__(self, most: int = ALL_AT_ONCE) -> None:
+        self.most, self.bytes = most, 0
+
+    def more(self, size: int) -> None:
+        """Count some more, refused where there is no room."""
+        if self.bytes + size > self.most:
+            raise HTTPException(503, f"{self.bytes:,} bytes of bodies are on their way: try again in a second")
+        self.bytes += size
 
 
 async def body_of(request: Request, most: int) -> bytes:
@@ -33,12 +47,16 @@ async def _received(request: Request, most: int) -> bytes:
     said = request.headers.get("content-length", "")
     if said.isdecimal() and int(said[:20]) > most:
         raise _too_large(most)
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise _too_large(most)
-        parts.append(part)
+    parts, size, intake = [], 0, request.app.state.intake
+    try:
+        async for part in request.stream():
+            if size + len(part) > most:
+                raise _too_large(most)
+            intake.more(len(part))
+            size += len(part)
+            parts.append(part)
+    finally:
+        intake.bytes -= size
     return b"".join(parts)
 
 
