@@ -46,10 +46,13 @@ class Service:
         os.kill(self.process.pid, how)
         self.process.wait(timeout=20)
 
-    def send(self, values, start):
-        """Post rows that begin at a row of the panel."""
+    def send(self, values, start, panel=PANEL):
+        """Post rows that begin at a row of the panel; NaN is no reading."""
         rows = [
-            {"time": iso(int(PANEL.timestamps[start + t])), "values": dict(zip(PANEL.sensors, row, strict=True))}
+            {
+                "time": iso(int(panel.timestamps[start + t])),
+                "values": {name: x if x == x else None for name, x in zip(panel.sensors, row, strict=True)},
+            }
             for t, row in enumerate(values.tolist())
         ]
         request = urllib.request.Request(
