@@ -164,9 +164,8 @@ def measure(address, folder, asked, last, sensors):
             f"{len(times) / asked.seconds:.0f} frames a second, median {np.median(steps):.1f} ms, "
             f"{100 * np.mean(steps > 25):.1f} % of the frames later than 25 ms, longest {steps.max():.0f} ms"
         )
-        print(
-            f"processor time of the page's main thread: {1000 * busy / len(times):.1f} ms a frame (at 60 a second: 16.7)"
-        )
+        took = 1000 * busy / len(times)
+        print(f"processor time of the page's main thread: {took:.1f} ms a frame (60 a second leave 16.7)")
 
 
 def processor_seconds(window):
