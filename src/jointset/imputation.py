@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 AGES = (1, 2, 4, 10)  # rows of silence at which a class of intervals begins
 SPELLS = (*(1,) * 12, 3, 3, 12, 36)  # rows that readings are hidden for, drawn alike
 HIDDEN = 0.2  # share of the readings
-MOST = 400  # calibration rows looked at,
+MOST = 1000  # calibration rows looked at,
 NUMBERS = 40_000_000  # fewer where their covariances hold more numbers than this
 FEWEST = 30  # hidden readings of a length of silence that give it a quantile of its own
 RATE = 0.05  # of the factor that adapts
