@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jointset.abilities import message_start
+from jointset.abilities import follows_clock, message_start
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.shared_level import rule_within
 from jointset.notebook import listed
@@ -21,11 +21,12 @@ TODO = {"fitted on": "call fit(panel)", "calibrated on": "call calibrate(panel)"
 def facts_of(predictor: JointPredictor) -> dict[str, str]:
     """Method, shape and rule, and what they were fitted on, calibrated on and have seen."""
     filter_, score, rule = predictor.filter, predictor.score, rule_within(predictor.calibration)
-    own = "its own rule"
+    name = "its own rule" if isinstance(rule, Fixed) else type(rule).__name__
+    clock = " by the clock" if follows_clock(predictor.calibration) else ""
     facts = {
         "filter": message_start(filter_).partition(":")[0].partition("+")[0] or type(filter_).__name__,
         "sets": SHAPES.get(type(score), "sets of its own shape"),
-        "rule": f"{own if isinstance(rule, Fixed) else type(rule).__name__} at {100 * (1 - predictor.alpha):g} %",
+        "rule": f"{name}{clock} at {100 * (1 - predictor.alpha):g} %",
     }
     if not predictor.sensors:
         return facts | {"fitted on": f"nothing yet: {TODO['fitted on']}"}

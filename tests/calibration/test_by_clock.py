@@ -187,6 +187,7 @@ def test_a_loaded_model_can_be_put_by_the_clock(blocks, tmp_path):
     later = load_predictor(tmp_path / "model").rewrapped(ByClock(ACI()))
     clocked = predictor_for("static+clock-aci").fit(train).calibrate(calibrating)
     assert later.radius == clocked.radius
+    assert "ACI by the clock at 90 %" in repr(later)
     np.testing.assert_array_equal(later.run(test).radius, clocked.run(test).radius)
 
 
