@@ -5,7 +5,7 @@ READY := .venv/.ready
 LOWEST := .venv-lowest/bin
 DIST := .venv-dist/bin
 
-.PHONY: demo test checks tests coverage test-sktime test-lowest dist docs lint format bench mutants results clean
+.PHONY: demo test checks tests coverage test-sktime test-lowest dist newcomer docs pyright lint format bench mutants results clean
 
 demo: $(READY)
 	$(BIN)/jointset demo
@@ -38,6 +38,10 @@ test-lowest:
 		-e '.[learn,dask,hdf5,xarray,sklearn]' pytest pytest-xdist hypothesis statsmodels POT
 	OMP_NUM_THREADS=1 $(LOWEST)/pytest -n 2 --ignore=src/jointset/live -W ignore
 
+# the five commands of docs/quickstart.md in an empty folder, from a new environment to a page, within three minutes
+newcomer:
+	$(PYTHON) benchmarks/newcomer.py
+
 # wheel and sdist, and the wheel as a stranger meets it: an empty environment, no torch, type checks from outside
 dist:
 	rm -rf dist .venv-dist
@@ -47,6 +51,10 @@ dist:
 	$(DIST)/twine check --strict dist/*
 	$(DIST)/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl mypy pandas-stubs
 	$(DIST)/python benchmarks/stranger.py $(DIST)
+
+# the code of a user under pyright, which is a package of npm
+pyright: $(READY)
+	npx --yes pyright@1.1.414
 
 lint: $(READY)
 	$(BIN)/ruff check .

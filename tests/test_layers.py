@@ -11,7 +11,7 @@ LAYERS = {  # lowest first: a module belongs where the longest of its prefixes s
     "inputs": """table_line copies contracts abilities errors notebook extras atomic files parts storage folders times
         fleet layout graph graph_files adjacency communities panel_checks panel labelled_arrays reading_tables
         reading labels outliers jumps row_clock sensor_health sensor_places live_cells live_rows graph_edges
-        late_names""",
+        late_names cached""",
     "laws": """lowrank triangles covariance covariance_gaps covariance_modes recursion law_rows laws law_blocks pooling
         bures ties partial volumes freed_memory shares window_laws""",
     "means and filters": "backbones residuals filters",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -69,3 +70,22 @@ def test_from_a_spreadsheet_to_an_alarm(counts: pd.DataFrame) -> None:
     assert "'mill' has read 0 21 times in a row" in notes[1] and "stuck?" in notes[1]
     assert notes[2].startswith("note: 200 rows, 0 bad, ") and notes[2].endswith("% inside (target 90 %)")
     assert notes[3] == "note: spells of stuck sensors: 1; stuck at the end: 'mill'"
+
+
+def test_the_commands_of_the_quick_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `make newcomer` runs in an empty environment, here without one."""
+    path = Path(__file__).parents[1] / "benchmarks" / "newcomer.py"
+    spec = importlib.util.spec_from_file_location("newcomer", path)
+    assert spec is not None and spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    monkeypatch.chdir(tmp_path)
+    script.write_readings(tmp_path / "readings.csv", rows=600, sensors=4)
+    lines = script.commands()
+    assert len(lines) <= script.MOST == 5 and lines[:2] == ["python3 -m venv env", "env/bin/pip install ."]
+    for line in lines[2:]:
+        program, *words = line.split()
+        assert program == "env/bin/jointset"
+        done = jointset(*words)
+        assert done.exit_code == 0, done.output
+    assert (tmp_path / "model" / "report.html").stat().st_size > 10_000

@@ -202,6 +202,14 @@ class Filter(Protocol[State]):
         ...
 
 
+class Fittable(Protocol):
+    """What `fit` makes a filter of, be it of another class (`DefaultFilter`)."""
+
+    def fit(self, panel: Panel) -> Any:
+        """The fitted filter."""
+        ...
+
+
 @runtime_checkable
 class MeanModel(Protocol):
     """One-step means of a network from the `lags` readings before each row (`jointset.backbones`)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import Any, Self, cast, overload
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from jointset.abilities import Clocked, Restarting, follows_clock, message_start
 from jointset.calibrating import at_level, calibrate, gap_scale, note_of, rewrapped, watch_from
 from jointset.calibration import Split
 from jointset.calibration.shared_level import AnyRule, expecting, moved, one_score
-from jointset.contracts import Array, Filter, Forecast, Reading, Readings, Region, Score
+from jointset.contracts import Array, Filter, Fittable, Forecast, Reading, Readings, Region, Score
 from jointset.copies import shallow
 from jointset.describing import facts_of, line_of
 from jointset.errors import InputError, require
@@ -69,7 +69,7 @@ class JointPredictor(Explains):
 
     def __init__(
         self,
-        filter: Filter[Any],
+        filter: Filter[Any] | Fittable,
         score: Score[Any] | None = None,
         calibration: AnyRule | None = None,
         *,
@@ -79,7 +79,7 @@ class JointPredictor(Explains):
         if isinstance(filter, str):  # the text of a filter is long
             raise InputError(f"{filter!r} is a name, not a filter: use jointset.predictor({filter!r})")
         require(warmup >= 1, f"warmup must be at least 1 (keep all scores), got {warmup}")
-        self.filter = filter
+        self.filter = cast("Filter[Any]", filter)  # once it is fitted
         self.score: Score[Any] = Mahalanobis() if score is None else score
         self.calibration: AnyRule = Split() if calibration is None else calibration
         self.warmup = warmup

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from jointset import lowrank
+from jointset.cached import cached_property
 from jointset.contracts import Array
 from jointset.covariance import Covariance
 from jointset.covariance_modes import StepCovariances

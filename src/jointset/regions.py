@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from jointset.cached import cached_property
 from jointset.contracts import Array, Law, Region
 from jointset.copies import shallow
 from jointset.errors import require

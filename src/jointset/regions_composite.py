@@ -6,12 +6,12 @@ Both are {y : every component score of the residual e = (y - m) / unit is at mos
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jointset.abilities import Components
+from jointset.cached import cached_property
 from jointset.contracts import Array
 from jointset.partial import UNCALIBRATED, GapScale
 from jointset.regions import Sizes

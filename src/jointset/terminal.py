@@ -7,7 +7,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -40,7 +40,7 @@ def phases(total: int, *, alike: bool = False) -> Iterator[Callable[..., None]]:
         transient=True,
         disable=not console.is_terminal,
     )
-    with bar:
+    with nullcontext() if bar.disable else bar:  # rich ends even a bar that is not shown with an empty line
         task = bar.add_task("", total=total)
 
         def started(what: str, by: int = 1) -> None:

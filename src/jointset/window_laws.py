@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from jointset.cached import cached_property
 from jointset.contracts import Array
 from jointset.storage import storable
 

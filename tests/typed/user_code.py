@@ -7,9 +7,24 @@ import numpy as np
 import pandas as pd
 
 import jointset
-from jointset import ACI, GraphLGSSM, JointPredictor, Outcome, Panel, Run
+from jointset import (
+    ACI,
+    Box,
+    DefaultFilter,
+    DenseLaw,
+    Ellipsoid,
+    GraphLGSSM,
+    JointPredictor,
+    LowRankLaw,
+    MaxStudentised,
+    Outcome,
+    Panel,
+    Product,
+    Run,
+    StaticFilter,
+)
 from jointset.adapters import LiveModel, LongForecast
-from jointset.contracts import Array, Region
+from jointset.contracts import Array, Law, Region
 from jointset.horizons.sets_ahead import AheadSets
 
 
@@ -39,6 +54,18 @@ def by_parts(panel: Panel, folder: Path) -> float:
     return run.joint
 
 
+def parts_of_all_kinds() -> list[JointPredictor]:
+    """Every filter goes with every score."""
+    return [JointPredictor(StaticFilter(), MaxStudentised()), JointPredictor(DefaultFilter(), calibration=ACI())]
+
+
+def as_contracts(box: Box, ellipsoid: Ellipsoid, product: Product, dense: DenseLaw, low: LowRankLaw) -> list[object]:
+    """The classes keep the contracts."""
+    regions: list[Region] = [box, ellipsoid, product]
+    laws: list[Law] = [dense, low]
+    return [*regions, *laws]
+
+
 def under_other_verbs(rows: list[dict[str, float]], long: pd.DataFrame) -> dict[str, float]:
     """Adapters."""
     model = LiveModel("kalman", fit_after=300, calibrate_on=100)
@@ -61,6 +88,7 @@ def all_of_it(folder: Path) -> None:
     frame = panel.to_pandas()
     assert list(by_name(frame).index) == list("abcdefgh")
     assert 0.5 < by_parts(panel, folder) <= 1.0
+    assert [one.fitted_rows for one in parts_of_all_kinds()] == [0, 0]
     long = frame.rename_axis("ds").reset_index().melt("ds", var_name="unique_id", value_name="y")
     rows = [dict(zip(panel.sensors, row.tolist(), strict=True)) for row in np.asarray(panel.values)]
     assert set(under_other_verbs(rows, long)) == set("abcdefgh")

@@ -7,7 +7,7 @@ A **shape** says how residuals spread: `fit(pilot)` on the residuals of a pilot 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class ResidualFilter:
     frozen: bool = False
     offset: Array | None = None
 
-    def fit(self, panel: Panel, pilot: Panel | None = None, skip: int | None = None) -> ResidualFilter:
+    def fit(self, panel: Panel, pilot: Panel | None = None, skip: int | None = None) -> Self:
         """Backbone on the panel, shape on the residuals of the pilot block (by default the panel itself).
 
         The pilot's predictions start afresh, and its first `skip` rows are left out (by default as many as the

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jointset.cached import cached_property
 from jointset.contracts import Array, Region
 from jointset.errors import require
 from jointset.regions import Sizes

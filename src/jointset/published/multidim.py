@@ -12,11 +12,11 @@ Reference: Xu, Jiang and Xie, "Conformal prediction for multi-dimensional time s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.cached import cached_property
 from jointset.calibration.shared_level import AnyRule
 from jointset.contracts import Array, MeanModel
 from jointset.covariance import Covariance

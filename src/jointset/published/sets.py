@@ -6,11 +6,11 @@ Both keep the sizes of `jointset.regions` and add `score` and `radius`, the pair
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from jointset.cached import cached_property
 from jointset.contracts import Array, Law, OwnSet
 from jointset.laws import LowRankLaw
 from jointset.partial import UNCALIBRATED, GapScale, independent_count, largest_quantile
