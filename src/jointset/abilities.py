@@ -61,6 +61,21 @@ def follows_clock(part: object) -> bool:
 
 
 @runtime_checkable
+class Several(Protocol, metaclass=_Remembered):
+    """A filter that is a pool by itself and can give the laws of its parts; one pass over the readings serves all."""
+
+    @property
+    def parts(self) -> int: ...
+    def laws(self, state: Any) -> list[Any]:
+        """Laws of the next reading, one of every part."""
+        ...
+
+    def run_laws(self, values: Array, state: Any, times: Array | None = None) -> tuple[list[Any], Any]:
+        """Laws of all rows (T, N), of every part, and the state after the last one."""
+        ...
+
+
+@runtime_checkable
 class LooksAhead(Protocol):
     """A filter that has a joint law of the next rows by itself; of others it is learned from past windows."""
 

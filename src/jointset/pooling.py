@@ -83,6 +83,16 @@ class _Precision(NamedTuple):
         return out if self.matrix is None else out + apply(self.matrix, x)
 
 
+def matched(laws: Sequence[LowRankLaw]) -> LowRankLaw:
+    """The law with the mean and the covariance of a mixture in equal parts."""
+    if len(laws) == 1:
+        return laws[0]
+    root = 1.0 / np.sqrt(len(laws))
+    mean = np.mean([law.mean for law in laws], axis=0)
+    columns = [root * law.factor for law in laws] + [root * (law.mean - mean)[..., None] for law in laws]
+    return LowRankLaw(mean, np.mean([law.diagonal for law in laws], axis=0), np.concatenate(columns, axis=-1))
+
+
 def steady(S: Array) -> Array:
     """Covariances (..., N, N), every variance larger by a share far below what matters.
 

@@ -1,5 +1,7 @@
 """The default: what it is made of, that its choices see held-out rows only, and what it does without clock or rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -30,8 +32,20 @@ def test_it_is_a_pool_of_members_of_both_kinds_and_the_instant_expert(fitted):
     assert isinstance(fitted, ScaledFilter)
     pool = pool_of(fitted)
     assert isinstance(pool, PooledFilter) and abs(pool.weights.sum() - 1) < 1e-9
-    *nets, expert = pool.members
-    assert [net.identities for net in nets] == [(False,), (True,)] and isinstance(expert, VARFilter)
+    nets, expert = pool.members
+    assert nets.apart and nets.identities == (False, True) and isinstance(expert, VARFilter)
+
+
+def test_one_pass_for_all_members_gives_what_each_alone_gives(network, fitted):
+    pool = pool_of(fitted)
+    nets, expert = pool.members
+    alone = replace(pool, members=(*nets.split(), expert))
+    rows = network.values[900:960]
+    np.testing.assert_array_equal(pool.run(rows, pool.start())[0].mean, alone.run(rows, alone.start())[0].mean)
+    silent = replace(pool, weights=np.array([0.0, 0.4, 0.6]))
+    few = replace(alone, weights=np.array([0.0, 0.4, 0.6]))
+    np.testing.assert_array_equal(silent.run(rows, pool.start())[0].mean, few.run(rows, alone.start())[0].mean)
+    np.testing.assert_array_equal(silent.law(silent.start()).mean, few.law(few.start()).mean)
 
 
 def pool_of(fitted):
@@ -53,7 +67,7 @@ def test_members_do_not_see_the_rows_that_weigh_them(network, monkeypatch):
 def test_members_then_go_on_with_all_rows(network, fitted):
     """The steps on all rows change the weights a little, and those of sensors alike stay alike."""
     before = NodeNet(steps=15).fit(held_out(network[:900])[0]).split()
-    for one, then in zip(pool_of(fitted).members[:2], before, strict=True):
+    for one, then in zip(pool_of(fitted).members[0].split(), before, strict=True):
         moved = np.abs(one.weights.out_weight - then.weights.out_weight).max()
         assert 0 < moved < 0.1
         assert one.weights.identity.any() == then.weights.identity.any()
@@ -96,7 +110,7 @@ def test_all_members_start_at_the_row_after_the_training_rows(network):
     hours = 3600 * np.arange(700)
     fitted = DefaultFilter(steps=2).fit(Panel(network.values[:700], network.sensors, hours))
     pool = pool_of(fitted)
-    assert [state.next for state in pool.start().members] == [3600 * 700] * 3
+    assert [state.next for state in pool.start().members] == [3600 * 700] * 2
 
 
 @pytest.mark.parametrize("size", [1e10, 1e30])

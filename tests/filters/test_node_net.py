@@ -1,5 +1,7 @@
 """The learned members of the default: laws step by step and at once, gaps, the clock, training and its guards."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -34,11 +36,30 @@ def test_steps_are_the_run(net, clocked, gaps):
     state = net.expect(net.start(), int(HOURS[0]))
     for t, y in enumerate(values):
         law = net.law(state)
-        np.testing.assert_allclose(law.mean, laws.mean[t], atol=1e-12)
-        np.testing.assert_allclose(law.dense(), laws[t].dense(), atol=1e-12)
+        np.testing.assert_array_equal(law.mean, laws.mean[t])
+        np.testing.assert_array_equal(law.factor, laws[t].factor)
         state = net.step(state, y)
     for one, other in zip(state, after, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-12)
+        np.testing.assert_array_equal(one, other)
+
+
+def test_blocks_of_a_run_change_no_digit(net, clocked, monkeypatch):
+    whole = net.run(clocked.values[:60], net.start(), HOURS[:60])[0]
+    monkeypatch.setattr("jointset.filters.node_net.CACHE", 1)
+    np.testing.assert_array_equal(net.run(clocked.values[:60], net.start(), HOURS[:60])[0].mean, whole.mean)
+
+
+def test_single_precision_is_the_network_of_the_training(net, clocked):
+    """The laws are those of the same weights in double precision in PyTorch, to what single precision holds."""
+    w = type(net.weights)(*(torch.tensor(np.asarray(x, float)) for x in net.weights))
+    clock = torch.tensor(net.calendar.terms(HOURS[:41], 41))[None, :, None].repeat(2, 1, 1, 1)
+    rows = torch.tensor(clocked.values[:40])[None, :, None].repeat(2, 1, 1, 1)
+    model = NodeNetModel(8, clock.shape[-1], net.rank, net.width, net.shift, net.identities)
+    mean = model.laws(w, rows, torch.zeros_like(rows, dtype=torch.bool), clock)[0]
+    begin = net.start()._replace(last=clocked.values[0])  # the first change of a training window is none
+    laws = replace(net, apart=True).run_laws(clocked.values[:40], begin, HOURS[:40])[0]
+    for one, other in zip(laws, mean[:, :, 0].numpy(), strict=True):
+        np.testing.assert_allclose(one.mean[1:], other[:-1], atol=1e-5)
 
 
 def test_the_law_does_not_see_its_reading_but_the_next_one_does(net, clocked):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -25,15 +26,23 @@ class Calendar(NamedTuple):
         """Sines, then cosines of all harmonics (rows, 2 (day + week)) at times (rows,), epoch seconds."""
         if not self or times is None:
             return np.empty((rows, 0))
-        times = np.asarray(times)[:, None]
-        day = times % DAY * (2.0 * np.pi / DAY) * np.arange(1, self.day + 1)
-        week = times % WEEK * (2.0 * np.pi / WEEK) * np.arange(1, self.week + 1)
-        angles = np.hstack([day, week])
-        return np.hstack([np.sin(angles), np.cos(angles)])
+        periods, speeds, harmonics = _waves(self.day, self.week)
+        angles = np.asarray(times)[:, None] % periods * speeds * harmonics
+        out = np.empty((rows, 2 * angles.shape[1]))
+        np.sin(angles, out=out[:, : angles.shape[1]])
+        np.cos(angles, out=out[:, angles.shape[1] :])
+        return out
 
     def __bool__(self) -> bool:
         """Whether there are terms."""
         return self.day + self.week > 0
+
+
+@lru_cache
+def _waves(day: int, week: int) -> tuple[Array, Array, Array]:
+    """Period in seconds, radians a second and number of every harmonic."""
+    periods = np.repeat([DAY, WEEK], [day, week])
+    return periods, 2.0 * np.pi / periods, np.concatenate([np.arange(1, day + 1), np.arange(1, week + 1)])
 
 
 def calendar_of(panel: Panel, day: int, week: int) -> Calendar:

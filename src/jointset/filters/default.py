@@ -19,7 +19,7 @@ from jointset.backbones.interface import seed_list
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.filters.held_out import blocks_of_laws, enough, held_out
-from jointset.filters.node_net import NodeNet, Progress
+from jointset.filters.node_net import NodeNet, Progress, joined
 from jointset.filters.pool import PooledFilter
 from jointset.filters.quick import quick
 from jointset.filters.scaled import ScaledFilter
@@ -112,13 +112,22 @@ def _composed(nets: list[NodeNet], known: VARFilter, final: Sequence[Any], late:
     """
     members = tuple(_recorded(one, late) if late.n_sensors <= DENSE else one for one in (*nets, known))
     trial = PooledFilter(members, frozen=True).weigh(late)
-    *learned, expert = final
-    pool = replace(trial, members=(*(_starting_after(late, net) for net in learned), expert))
+    pool = _final_pool(trial, [_starting_after(late, net) for net in final[:-1]], final[-1])
     half_life = _whitening(trial, late)
     if half_life is None:
         return replace(ScaledFilter(trial, frozen=True).choose(late), inner=pool)
     white = WhitenedFilter(trial, half_life)
     return replace(ScaledFilter(white, frozen=True).choose(late), inner=replace(white.after(late), inner=pool))
+
+
+def _final_pool(trial: PooledFilter, nets: list[NodeNet], expert: Any) -> PooledFilter:
+    """The pool of members that have seen all rows, learned ones with a weight in one pass."""
+    assert trial.weights is not None and trial.sizes is not None
+    heard = trial.weights > 0
+    heard[-1] = True
+    learned = [net for net, kept in zip(nets, heard, strict=False) if kept]
+    members = (*([joined(learned)] if learned else ()), expert)
+    return replace(trial, members=members, weights=trial.weights[heard], sizes=trial.sizes[heard])
 
 
 def _starting_after(panel: Panel, net: NodeNet) -> NodeNet:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
+from jointset.errors import require
 from jointset.filters.kept_weights import Kept, digest, keep, recall, told_apart
 from jointset.filters.node_net_cells import NodeNetWeights
 from jointset.filters.node_net_training import NodeNetModel, outage_patterns
@@ -124,6 +125,30 @@ def trained_members(
             raise
     whole = [kept for kept in found.values() if kept is not None]
     return Trained([one.weights for one in whole], np.stack([one.losses for one in whole], axis=1), stopped)
+
+
+def stacked(identities: Sequence[bool], seed: int, trained: Trained, first: int) -> NodeNetWeights:
+    """Weights of the members of a seed whose training went well, with a leading axis; refused when none did."""
+    entries = range(first, first + len(identities))
+    good = [i for i in entries if np.isfinite(trained.losses[0, i])]
+    require(
+        bool(good),
+        f"the loss of seed {seed} was not finite from the first steps on: standardise the readings, or look for "
+        "extreme values among them",
+    )
+    members = len(identities)
+    if len(good) < members or any(seed * members + i in trained.stopped for i in range(members)):
+        warnings.warn(
+            f"training of a member of seed {seed} stopped early: the loss was not finite; its last good weights "
+            "are kept" + (f", {len(good)} of {members} members go on" if len(good) < members else ""),
+            stacklevel=4,
+        )
+    kept = [
+        w if identities[i - first] else w._replace(identity=0.0 * w.identity)
+        for i in good
+        for w in [trained.weights[i]]
+    ]
+    return NodeNetWeights(*map(np.stack, zip(*kept, strict=True)))
 
 
 def parts_of(device: str) -> int:

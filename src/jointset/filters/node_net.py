@@ -2,17 +2,17 @@
 
 Some members know a sensor only by its readings, others give every sensor a vector of its own: the first carry over to
 sensors that change, the second tell sensors of different kinds apart, and the pool of both is better than either.
-Training needs torch; a fitted filter runs on NumPy alone.
+Training needs torch; a fitted filter runs on NumPy alone, its networks in single precision as they were trained, its
+laws in double.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,16 +27,17 @@ from jointset.filters.node_net_cells import NodeNetWeights
 from jointset.filters.recipes import Recipe
 from jointset.filters.recurrent_cells import pooled_step
 from jointset.graph import normalized_shift
+from jointset.law_blocks import concatenate
 from jointset.laws import LowRankLaw
 from jointset.panel import Panel
+from jointset.pooling import matched
 from jointset.storage import storable
-
-if TYPE_CHECKING:
-    pass
 
 HARMONICS = 2  # of day and week
 NO_CALENDAR = Calendar()
 LARGE = 20_000  # readings of all windows of a step beyond which there are fewer windows
+CACHE = 1_000_000  # gates of a block of rows
+ABSURD = 1e6  # standard deviations beyond which a network sees no difference
 Progress = Callable[[int, int, float], None]
 
 
@@ -71,6 +72,8 @@ class NodeNet:
         largest learning rate.
     outages
         Share of the sensors hidden from the network for a part of a training window, so that it learns what a gap is.
+    apart
+        Whether a pool gets the law of every member, to weigh it by itself, instead of one law for all.
     seed, device
         Of the training run.
     weights, shift, sensors, calendar, cadence, first_time
@@ -87,6 +90,7 @@ class NodeNet:
     batch: int = 8
     rate: float = 6e-3
     outages: float = 0.1
+    apart: bool = False
     seed: int = 0
     device: str = "cpu"
     weights: Any = None
@@ -127,13 +131,13 @@ class NodeNet:
         if panel.timestamps is not None and panel.cadence:
             fitted = replace(fitted, cadence=panel.cadence, first_time=int(panel.timestamps[-1]) + panel.cadence)
         require_extra("torch", "training the learned members")
-        from jointset.filters.members import delete_checkpoints, fresh_entries, trained_members  # these import torch
+        from jointset.filters.members import delete_checkpoints, fresh_entries, stacked, trained_members  # import torch
 
         trained = trained_members(fitted, panel, fresh_entries(fitted, seeds), progress, checkpoint)
         if not keep_checkpoint:
             delete_checkpoints(checkpoint, self.device)
         return [
-            replace(fitted, seed=seed, weights=self._pooled(seed, trained, [*range(k * members, (k + 1) * members)]))
+            replace(fitted, seed=seed, weights=stacked(self.identities, seed, trained, k * members))
             for k, seed in enumerate(seeds)
         ]
 
@@ -150,26 +154,6 @@ class NodeNet:
             clip="norm",
             limit=1.0,
         )
-
-    def _pooled(self, seed: int, trained: Any, entries: list[int]) -> NodeNetWeights:
-        """Weights of the members whose training went well, with a leading axis; refused when none did."""
-        good = [i for i in entries if np.isfinite(trained.losses[0, i])]
-        require(
-            bool(good),
-            f"the loss of seed {seed} was not finite from the first steps on: standardise the readings, or look for "
-            "extreme values among them",
-        )
-        members = len(self.identities)
-        if len(good) < len(entries) or any(seed * members + i in trained.stopped for i in range(members)):
-            warnings.warn(
-                f"training of a member of seed {seed} stopped early: the loss was not finite; its last good weights "
-                "are kept" + (f", {len(good)} of {len(entries)} members go on" if len(good) < len(entries) else ""),
-                stacklevel=3,
-            )
-        kept = [trained.weights[i] for i in good]
-        kinds = [self.identities[i - entries[0]] for i in good]
-        kept = [w if own else w._replace(identity=0.0 * w.identity) for w, own in zip(kept, kinds, strict=True)]
-        return NodeNetWeights(*(np.stack(parts) for parts in zip(*kept, strict=True)))
 
     def split(self) -> list[NodeNet]:
         """Every member as a filter of its own."""
@@ -191,11 +175,19 @@ class NodeNet:
     @cached_property
     def _mix(self) -> Any:
         """The shift, sparse where that pays; None without a graph."""
-        if self.shift is None or self.sensors < 64 or np.count_nonzero(self.shift) > 0.1 * self.sensors**2:
-            return self.shift
+        if self.shift is None:
+            return None
+        shift = np.asarray(self.shift, np.float32)
+        if self.sensors < 64 or np.count_nonzero(shift) > 0.1 * self.sensors**2:
+            return shift
         from scipy.sparse import csr_array  # here, so that importing jointset stays fast
 
-        return csr_array(self.shift)
+        return csr_array(shift)
+
+    @cached_property
+    def _single(self) -> NodeNetWeights:
+        """The weights as the networks use them."""
+        return NodeNetWeights(*(np.asarray(x, np.float32) for x in self.weights))
 
     def _spread(self, x: Array) -> Array:
         """Neighbours mixed: S x for data (M, Q, N, k)."""
@@ -209,46 +201,82 @@ class NodeNet:
     def start(self) -> NodeNetState:
         """Nothing seen: all sensors at their training mean."""
         require(self.weights is not None, "the filter is not trained: call fit(panel) first")
-        hidden, zero = np.zeros((len(self.weights.tail), self.sensors, self.width)), np.zeros(self.sensors)
+        hidden = np.zeros((len(self.weights.tail), self.sensors, self.width), np.float32)
+        zero = np.zeros(self.sensors)
         return NodeNetState(hidden, hidden, zero, zero, zero, self.first_time)
 
     def expect(self, state: NodeNetState, when: int) -> NodeNetState:
         """The state when the next reading is known to come at this time (epoch seconds)."""
         return state if state.next == when else state._replace(next=int(when))
 
+    @property
+    def parts(self) -> int:
+        """How many laws it has for a pool."""
+        return self._members if self.apart else 1
+
+    @property
+    def _members(self) -> int:
+        return len(self.identities if self.weights is None else self.weights.tail)
+
     def law(self, state: NodeNetState) -> LowRankLaw:
-        """Law of the next reading."""
+        """Law of the next reading: that of the members, moment by moment."""
+        return matched(self._next_laws(state))
+
+    def laws(self, state: NodeNetState) -> list[LowRankLaw]:
+        """Laws of the next reading, of every member where they stand apart."""
+        laws = self._next_laws(state)
+        return laws if self.apart else [matched(laws)]
+
+    def _next_laws(self, state: NodeNetState) -> list[LowRankLaw]:
         read = self._read(state.last[None], state.change[None], state.seen[None])
-        law = self._laws(state.second[:, None], read, state.last[None], self.calendar.terms(np.array([state.next]), 1))
-        return law[0]
+        clock = self.calendar.terms(np.array([state.next]), 1)
+        return [law[0] for law in self._laws(state.second[:, None], read, state.last[None], clock)]
 
     def step(self, state: NodeNetState, y: Array) -> NodeNetState:
         """State after one reading (N,); for a missing one the last value stands, marked as not read."""
-        return self._advance(np.asarray(y, dtype=float)[None], state, None)[1]
+        return self._advance(np.asarray(y, dtype=float)[None], state, None, laws=False)[1]
 
     def run(self, values: Array, state: NodeNetState, times: Array | None = None) -> tuple[LowRankLaw, NodeNetState]:
         """Laws of all rows (T, N) and the state after the last one."""
-        law, after = self._advance(np.asarray(values, dtype=float), state, times, laws=True)
-        assert law is not None
-        return law, after
+        laws, after = self._run(values, state, times)
+        return matched(laws), after
+
+    def run_laws(
+        self, values: Array, state: NodeNetState, times: Array | None = None
+    ) -> tuple[list[LowRankLaw], NodeNetState]:
+        """The same, laws of every member where they stand apart."""
+        laws, after = self._run(values, state, times)
+        return (laws if self.apart else [matched(laws)]), after
+
+    def _run(self, values: Array, state: NodeNetState, times: Array | None) -> tuple[list[LowRankLaw], NodeNetState]:
+        """Laws of every member and the state after the last row, in blocks of rows whose gates stay in the cache."""
+        values, size = np.asarray(values, dtype=float), max(1, CACHE // (3 * self.width * self.sensors * self._members))
+        blocks = []
+        for first in range(0, max(len(values), 1), size):
+            own = slice(first, first + size)
+            laws, state = self._advance(values[own], state, None if times is None else times[own], laws=True)
+            blocks.append(laws)
+        return [concatenate(list(part)) for part in zip(*blocks, strict=True)], state
 
     def law_sizes(self, values: Array) -> Array:
         """Numbers (T,) that the work on a row holds: the gates of all sensors."""
-        return np.full(len(values), 3 * self.width * values.shape[1] * len(self.weights.tail))
+        return np.full(len(values), 3 * self.width * values.shape[1] * self._members)
 
     def _advance(
-        self, values: Array, state: NodeNetState, times: Array | None, laws: bool = False
-    ) -> tuple[LowRankLaw | None, NodeNetState]:
+        self, values: Array, state: NodeNetState, times: Array | None, *, laws: bool
+    ) -> tuple[list[LowRankLaw], NodeNetState]:
+        """State after the rows, and laws of them where they are asked for."""
         if not len(values):
-            return (LowRankLaw(values, values, np.empty((*values.shape, 0))) if laws else None), state
-        T, w = len(values), self.weights
+            return [LowRankLaw(values, values, np.empty((*values.shape, 0)))] * self._members, state
+        T, w = len(values), self._single
         times = state.next + self.cadence * np.arange(T) if times is None else np.asarray(times)
         clock = self.calendar.terms(np.append(times, times[-1] + self.cadence), T + 1)
-        filled, seen = _filled(values, state.last)
+        filled, seen = cells.filled(values, state.last)
         changes = np.diff(filled, axis=0, prepend=state.last[None])
         read = self._read(filled, changes, seen)
-        first = _states(cells.first_gates(read, self._each(clock[:-1]), w), state.first, w.first_weight)
-        second = _states(cells.second_gates(first, self._spread, w), state.second, w.second_weight)
+        begin, above = (np.asarray(h, np.float32) for h in (state.first, state.second))
+        first = cells.states(cells.first_gates(read, self._each(clock[:-1]), w), begin, w.first_weight)
+        second = cells.states(cells.second_gates(first, self._spread, w), above, w.second_weight)
         after = NodeNetState(
             first[:, -1].copy(),
             second[:, -1].copy(),
@@ -258,8 +286,8 @@ class NodeNet:
             int(times[-1]) + self.cadence,
         )
         if not laws:
-            return None, after
-        before = np.concatenate([state.second[:, None], second[:, :-1]], axis=1)
+            return [], after
+        before = np.concatenate([above[:, None], second[:, :-1]], axis=1)
         earlier = self._read(state.last[None], state.change[None], state.seen[None])
         read = np.concatenate([earlier, read[:, :-1]], axis=1)
         last = np.concatenate([state.last[None], filled[:-1]])
@@ -267,22 +295,33 @@ class NodeNet:
 
     def _read(self, filled: Array, changes: Array, seen: Array) -> Array:
         """What sensors give (M, T, N, READ), the same for all members."""
-        read = cells.readings(filled[None], changes[None], seen[None], self._spread)
-        return np.broadcast_to(read, (len(self.weights.tail), *read.shape[1:]))
+        given = np.stack([filled, changes, seen]).clip(-ABSURD, ABSURD).astype(np.float32)
+        read = cells.readings(given[:1], given[1:2], given[2:], self._spread)
+        return np.broadcast_to(read, (self._members, *read.shape[1:]))
 
     def _each(self, clock: Array) -> Array:
-        return np.broadcast_to(clock, (len(self.weights.tail), *clock.shape))
+        return np.broadcast_to(clock.astype(np.float32), (self._members, *clock.shape))
 
-    def _laws(self, second: Array, read: Array, last: Array, clock: Array) -> LowRankLaw:
-        """Moment-matched pool of the members' laws, given states (M, T, N, h) and the last readings (T, N)."""
-        correction, scale, factor = cells.heads(second, read, self._each(clock), self.weights)
+    @cached_property
+    def _spreads(self) -> Array:
+        """Standard deviations of the members' laws (M,) in units of their scales: a variance is v / (v - 2) of them."""
         tail = self.degrees_of_freedom
-        share = np.sqrt(tail / (tail - 2.0) / len(tail))[:, None, None]  # a variance is v / (v - 2) scales squared
-        center = correction.mean(axis=0)
-        factors = (share * scale)[..., None] * factor  # (M, T, N, r)
-        spread = (correction - center)[..., None] / np.sqrt(len(tail))
-        columns = [*factors, *(spread if len(tail) > 1 else ())]
-        return LowRankLaw(last + center, ((share * scale) ** 2).sum(axis=0), np.concatenate(columns, axis=-1))
+        return np.sqrt(tail / (tail - 2.0))
+
+    def _laws(self, second: Array, read: Array, last: Array, clock: Array) -> list[LowRankLaw]:
+        """The members' laws, given states (M, T, N, h) and the last readings (T, N)."""
+        heads = cells.heads(np.asarray(second, np.float32), read, self._each(clock), self._single)
+        correction, scale, factor = (x.astype(float) for x in heads)
+        scale *= self._spreads[:, None, None]
+        factor *= scale[..., None]
+        return [LowRankLaw(*law) for law in zip(last + correction, scale**2, factor, strict=True)]
+
+
+def joined(nets: Sequence[NodeNet]) -> NodeNet:
+    """Members of one kind that were split, one pass over the readings for all of them."""
+    weights = NodeNetWeights(*(np.concatenate(x) for x in zip(*(net.weights for net in nets), strict=True)))
+    kinds = tuple(kind for net in nets for kind in net.identities)
+    return replace(nets[0], identities=kinds, weights=weights, apart=True)
 
 
 def _shift_of(panel: Panel) -> Array | None:
@@ -290,22 +329,3 @@ def _shift_of(panel: Panel) -> Array | None:
     if panel.n_sensors < 2:
         return None
     return normalized_shift(correlation_knn(panel.values) if panel.adjacency is None else panel.adjacency)
-
-
-def _filled(values: Array, last: Array) -> tuple[Array, Array]:
-    """Rows with the last reading of every sensor in its gaps, and 1 where there was a reading."""
-    missing = np.isnan(values)
-    if not missing.any():
-        return values, np.ones(values.shape)
-    rows = np.concatenate([last[None], values])
-    place = np.where(np.concatenate([np.zeros((1, len(last)), dtype=bool), missing]), 0, np.arange(len(rows))[:, None])
-    return np.take_along_axis(rows, np.maximum.accumulate(place, axis=0), axis=0)[1:], (~missing).astype(float)
-
-
-def _states(gates: Array, h: Array, recurrent: Array) -> Array:
-    """States (M, T, N, h) of gate inputs (M, T, N, 3h) from a state (M, N, h)."""
-    out = np.empty((*gates.shape[:-1], h.shape[-1]))
-    for t in range(gates.shape[1]):
-        h = pooled_step(gates[:, t], h, recurrent)
-        out[:, t] = h
-    return out

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.filters.recurrent_cells import gelu
+from jointset.contracts import Array
+from jointset.filters.recurrent_cells import gelu, pooled_step
 from jointset.lowrank import namespace
 from jointset.storage import storable
 
@@ -50,14 +51,21 @@ class NodeNetWeights(NamedTuple):
 
 
 def times(x: Any, weight: Any) -> Any:
-    """Product (S, Q, N, m) of data (S, Q, N, k) with weights (S, k, m)."""
-    S, Q, N, k = x.shape
-    rows = x.reshape(S, Q * N, k)
+    """Product (S, Q, N, m) of data (S, Q, N, k) with weights (S, k, m).
+
+    NumPy makes a product a step, so that one step alone has the same digits.
+    """
     if namespace(x) is np:
-        return (rows @ weight).reshape(S, Q, N, -1)
+        return x @ weight[:, None]
     from jointset.filters.products import product
 
-    return product(rows, weight).reshape(S, Q, N, -1)
+    S, Q, N, k = x.shape
+    return product(x.reshape(S, Q * N, k), weight).reshape(S, Q, N, -1)
+
+
+def once(x: Any, weight: Any) -> Any:
+    """The same for data of the whole network, (S, Q, k)."""
+    return (x[:, :, None] @ weight[:, None])[:, :, 0] if namespace(x) is np else x @ weight
 
 
 def readings(values: Any, changes: Any, seen: Any, spread: Callable[[Any], Any]) -> Any:
@@ -70,7 +78,7 @@ def readings(values: Any, changes: Any, seen: Any, spread: Callable[[Any], Any])
 def first_gates(read: Any, clock: Any, w: NodeNetWeights) -> Any:
     """Gate inputs (S, Q, N, 3h) of the first state, of readings and the clock (S, Q, C) at them."""
     own = w.identity @ w.read_identity + w.read_bias  # (S, N, 3h)
-    return times(read, w.read_weight) + own[:, None] + (clock @ w.read_clock)[:, :, None]
+    return times(read, w.read_weight) + own[:, None] + once(clock, w.read_clock)[:, :, None]
 
 
 def second_gates(first: Any, spread: Callable[[Any], Any], w: NodeNetWeights) -> Any:
@@ -86,7 +94,7 @@ def heads(second: Any, read: Any, clock: Any, w: NodeNetWeights) -> tuple[Any, A
     `clock` (S, Q, C) is that of the reading to come.
     """
     xp, h = namespace(second), second.shape[-1]
-    network = second.mean(2) @ w.head_weight[..., h:, :] + clock @ w.head_clock + w.head_bias  # (S, Q, h)
+    network = once(second.mean(2), w.head_weight[..., h:, :]) + once(clock, w.head_clock) + w.head_bias  # (S, Q, h)
     own = times(second, w.head_weight[..., :h, :]) + times(read, w.head_read)
     out = times(gelu(own + network[:, :, None] + (w.identity @ w.head_identity)[:, None]), w.out_weight)
     out = out + w.out_bias[:, None]
@@ -98,3 +106,22 @@ def heads(second: Any, read: Any, clock: Any, w: NodeNetWeights) -> tuple[Any, A
 def degrees(w: NodeNetWeights) -> Any:
     """Degrees of freedom of the law (S,)."""
     return MIN_TAIL + namespace(w.tail).exp(w.tail[..., 0, 0])
+
+
+def filled(values: Array, last: Array) -> tuple[Array, Array]:
+    """Rows with the last reading of every sensor in its gaps, and 1 where there was a reading."""
+    missing = np.isnan(values)
+    if not missing.any():
+        return values, np.ones(values.shape)
+    rows = np.concatenate([last[None], values])
+    place = np.where(np.concatenate([np.zeros((1, len(last)), dtype=bool), missing]), 0, np.arange(len(rows))[:, None])
+    return np.take_along_axis(rows, np.maximum.accumulate(place, axis=0), axis=0)[1:], (~missing).astype(float)
+
+
+def states(gates: Array, h: Array, recurrent: Array) -> Array:
+    """States (M, T, N, h) of gate inputs (M, T, N, 3h) from a state (M, N, h)."""
+    out = np.empty((*gates.shape[:-1], h.shape[-1]), h.dtype)
+    for t in range(gates.shape[1]):
+        h = pooled_step(gates[:, t], h, recurrent)
+        out[:, t] = h
+    return out

@@ -8,7 +8,9 @@ whole panel. Nothing else is looked at.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +18,18 @@ import numpy as np
 from jointset.abilities import Shaped, message_start
 from jointset.contracts import Array
 from jointset.errors import InputError, require
-from jointset.filters.held_out import BLOCK, FEWEST, WARMUP, blocks_of_laws, enough, follows_clock, held_out
+from jointset.filters.held_out import (
+    BLOCK,
+    FEWEST,
+    WARMUP,
+    blocks_of_laws,
+    enough,
+    follows_clock,
+    held_out,
+    laws_of,
+    parts_of,
+    run_of,
+)
 from jointset.filters.remembered import Remembered
 from jointset.law_blocks import concatenate
 from jointset.panel import Panel
@@ -39,9 +52,9 @@ class PooledFilter(Remembered):
     Parameters
     ----------
     members
-        Any filters whose sets have one radius.
+        Any filters whose sets have one radius; one that is a pool by itself stands for its parts.
     weights
-        Of the members (K,), at least 0, with sum 1; None: set by `fit` or `weigh`.
+        Of the members (K,), at least 0, with sum 1; None: set by `fit` or `weigh`. A number for every part.
     sizes
         What multiplies the members' covariances (K,); None: set with the weights.
     frozen
@@ -69,7 +82,7 @@ class PooledFilter(Remembered):
             given = getattr(self, name)
             if given is not None:
                 object.__setattr__(self, name, np.asarray(given, dtype=float))
-        w, count = self.weights, len(self.members)
+        w, count = self.weights, len(self._owners)
         sound = w is None or (w.shape == (count,) and bool((w >= 0).all()) and abs(float(w.sum()) - 1.0) < 1e-6)
         require(sound, f"weights of a pool of {count} must be {count} numbers of at least 0 with sum 1, got {w}")
 
@@ -93,8 +106,9 @@ class PooledFilter(Remembered):
         require(not several, f"{message_start(several[0]) if several else ''}sets of several radii cannot be pooled")
         if weighed:
             return replace(replace(self, members=trial).weigh(late), members=fitted)
-        weights = np.ones(1) if alone or self.weights is None else self.weights[kept]
-        sizes = None if alone or self.sizes is None else self.sizes[kept]
+        stay = np.isin(self._owners, kept)
+        weights = np.ones(1) if alone or self.weights is None else self.weights[stay]
+        sizes = None if alone or self.sizes is None else self.sizes[stay]
         require(weights.sum() > 0, "all members of the pool that have a weight were left out")
         return replace(self, members=fitted, weights=weights / weights.sum(), sizes=sizes)
 
@@ -104,7 +118,7 @@ class PooledFilter(Remembered):
         Weights that maximise the likelihood of a mixture (EM), or equal ones: those win whose ellipsoids are the
         smallest that hold 90 % of the rows. Where rows are few, weights are equal.
         """
-        count = len(self.members)
+        count = len(self._owners)
         equal = np.full(count, 1.0 / count)
         if not enough(panel):
             return replace(self, weights=equal, sizes=np.ones(count))
@@ -122,10 +136,11 @@ class PooledFilter(Remembered):
         kept = WARMUP + some_rows(rows - WARMUP, max(FEWEST, BLOCK // n**2))
         found = []
         for member in self.members:
-            parts = []
-            for first, laws in blocks_of_laws(member, panel):
-                parts.append(laws[kept[(kept >= first) & (kept < first + len(laws.mean))] - first])
-            found.append(concatenate(parts))
+            blocks = []
+            for first, laws in blocks_of_laws(member, panel, run_of):
+                own = kept[(kept >= first) & (kept < first + len(laws[0].mean))] - first
+                blocks.append([law[own] for law in laws])
+            found += [concatenate(list(part)) for part in zip(*blocks, strict=True)]
         return found, panel.values[kept]
 
     def start(self) -> PooledState:
@@ -148,10 +163,11 @@ class PooledFilter(Remembered):
 
     def law_sizes(self, values: Array) -> Array:
         """Numbers (T,) that the law of a row holds: a matrix of every member."""
-        return np.full(len(values), len(self.members) * values.shape[1] ** 2)
+        return np.full(len(values), len(self._owners) * values.shape[1] ** 2)
 
     def _law(self, state: PooledState) -> Any:
-        return self._pooled([self.members[k].law(state.members[k]) for k in self._used])
+        spoken = ((k, laws_of(self.members[k], state.members[k])) for k in self._used)
+        return self._pooled([law for k, laws in spoken for law in self._heard(k, laws)])
 
     def step(self, state: PooledState, y: Array) -> PooledState:
         """State after one reading (N,), NaN = missing; members without weight stay where they are."""
@@ -162,20 +178,32 @@ class PooledFilter(Remembered):
 
     def run(self, values: Array, state: PooledState, times: Array | None = None) -> tuple[Any, PooledState]:
         """Laws of all rows (T, N) and the state after the last one; `times` (T,) where a member follows the clock."""
-        laws, after = [], list(state.members)
+        laws: list[Any] = []
+        after = list(state.members)
         for k in self._used:
             clock = (times,) if follows_clock(self.members[k]) else ()
-            law, after[k] = self.members[k].run(values, after[k], *clock)
-            laws.append(law)
+            spoken, after[k] = run_of(self.members[k], values, after[k], *clock)
+            laws += self._heard(k, spoken)
         return self._pooled(laws), PooledState(tuple(after))
 
-    @property
+    @cached_property
+    def _owners(self) -> Array:
+        """The member that every law, and every weight, belongs to."""
+        return np.repeat(np.arange(len(self.members)), [parts_of(member) for member in self.members])
+
+    @cached_property
     def _used(self) -> list[int]:
+        """The members that have a weight."""
         assert self.weights is not None
-        return np.flatnonzero(self.weights).tolist()
+        return np.unique(self._owners[self.weights > 0]).tolist()
+
+    def _heard(self, k: int, laws: Sequence[Any]) -> list[Any]:
+        """Those of a member's laws that have a weight."""
+        assert self.weights is not None
+        return [law for law, weight in zip(laws, self.weights[self._owners == k], strict=True) if weight > 0]
 
     def _pooled(self, laws: list[Any]) -> Any:
-        """The one law of the members that have a weight."""
+        """The one law of all that have a weight."""
         assert self.weights is not None
-        used = self._used
-        return pooled(laws, self.weights[used], None if self.sizes is None else self.sizes[used])
+        heard = self.weights > 0
+        return pooled(laws, self.weights[heard], None if self.sizes is None else self.sizes[heard])

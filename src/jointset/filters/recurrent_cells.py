@@ -20,6 +20,8 @@ from jointset.lowrank import namespace
 from jointset.storage import storable
 
 FLOOR = 1e-4  # smallest variance of the diagonal
+HASTINGS = np.float32(0.3275911 / np.sqrt(2.0))  # of the approximation of the error function in single precision
+HASTINGS_TERMS = np.array([0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429], np.float32)
 
 
 @storable
@@ -65,15 +67,29 @@ def sigmoid(x: Any) -> Any:
 
 
 def gelu(x: Any) -> Any:
-    """x Phi(x), exact."""
+    """x Phi(x), to the precision of x."""
     xp = namespace(x)
     if xp is not np:
         return xp.nn.functional.gelu(x)
+    if x.dtype == np.float32:
+        return _gelu_single(x)
     from scipy.special import ndtr  # here, so that importing jointset stays fast
 
     half = ndtr(x)
     half *= x
     return half
+
+
+def _gelu_single(x: Any) -> Any:
+    """The same by a rational approximation of the error function (Hastings, off by 1.5e-7 at most), much faster."""
+    size = np.abs(x)
+    t = 1.0 / (1.0 + HASTINGS * size)
+    tail = t * HASTINGS_TERMS[-1]
+    for a in HASTINGS_TERMS[-2::-1]:
+        tail += a
+        tail *= t
+    tail *= np.exp(-0.5 * x * x)  # 1 - Phi(|x|), twice
+    return 0.5 * (x + size) - 0.5 * size * tail
 
 
 def softplus(x: Any) -> Any:
