@@ -210,13 +210,13 @@ class NodeNet:
         return state if state.next == when else state._replace(next=int(when))
 
     @property
+    def _members(self) -> int:
+        return len(self.identities if self.weights is None else self.weights.tail)
+
+    @property
     def parts(self) -> int:
         """How many laws it has for a pool."""
         return self._members if self.apart else 1
-
-    @property
-    def _members(self) -> int:
-        return len(self.identities if self.weights is None else self.weights.tail)
 
     def law(self, state: NodeNetState) -> LowRankLaw:
         """Law of the next reading: that of the members, moment by moment."""
@@ -224,13 +224,13 @@ class NodeNet:
 
     def laws(self, state: NodeNetState) -> list[LowRankLaw]:
         """Laws of the next reading, of every member where they stand apart."""
-        laws = self._next_laws(state)
-        return laws if self.apart else [matched(laws)]
+        return self._next_laws(state) if self.apart else [self.law(state)]
 
     def _next_laws(self, state: NodeNetState) -> list[LowRankLaw]:
         read = self._read(state.last[None], state.change[None], state.seen[None])
         clock = self.calendar.terms(np.array([state.next]), 1)
-        return [law[0] for law in self._laws(state.second[:, None], read, state.last[None], clock)]
+        laws = self._laws(state.second[:, None], read, state.last[None], clock)
+        return [LowRankLaw(law.mean[0], law.diagonal[0], law.factor[0]) for law in laws]
 
     def step(self, state: NodeNetState, y: Array) -> NodeNetState:
         """State after one reading (N,); for a missing one the last value stands, marked as not read."""
@@ -256,7 +256,8 @@ class NodeNet:
             own = slice(first, first + size)
             laws, state = self._advance(values[own], state, None if times is None else times[own], laws=True)
             blocks.append(laws)
-        return [concatenate(list(part)) for part in zip(*blocks, strict=True)], state
+        whole: list[Any] = [concatenate(list(part)) for part in zip(*blocks, strict=True)]
+        return whole, state
 
     def law_sizes(self, values: Array) -> Array:
         """Numbers (T,) that the work on a row holds: the gates of all sensors."""
