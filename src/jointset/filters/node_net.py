@@ -25,7 +25,6 @@ from jointset.extras import require_extra
 from jointset.filters import node_net_cells as cells
 from jointset.filters.node_net_cells import NodeNetWeights
 from jointset.filters.recipes import Recipe
-from jointset.filters.recurrent_cells import pooled_step
 from jointset.graph import normalized_shift
 from jointset.law_blocks import concatenate
 from jointset.laws import LowRankLaw
@@ -256,8 +255,7 @@ class NodeNet:
             own = slice(first, first + size)
             laws, state = self._advance(values[own], state, None if times is None else times[own], laws=True)
             blocks.append(laws)
-        whole: list[Any] = [concatenate(list(part)) for part in zip(*blocks, strict=True)]
-        return whole, state
+        return list(map(concatenate, zip(*blocks, strict=True))), state
 
     def law_sizes(self, values: Array) -> Array:
         """Numbers (T,) that the work on a row holds: the gates of all sensors."""
