@@ -1,9 +1,11 @@
 """What is told of a reading at once is what is told of it one by one; a law that stands is not made again."""
 
+import math
+
 import numpy as np
 import pytest
 
-from jointset import JointPredictor, generate_grssf
+from jointset import GraphLGSSM, JointPredictor, generate_grssf
 from jointset.filters.var import VARFilter
 from jointset.methods import predictor_for
 
@@ -51,3 +53,12 @@ def test_neighbourhoods_of_a_row_that_lacks_its_last_sensor(blocks):
     y[-1] = np.nan
     found = predictor.neighbourhoods(y)
     assert sum(one.share for one in found) == pytest.approx(predictor.attribution(y).sum())
+
+
+def test_of_an_infinite_score_a_sensor_at_its_mean_has_no_share(blocks):
+    train, _, calibration, _ = blocks
+    predictor = JointPredictor(GraphLGSSM(adjacency=np.zeros((8, 8)))).fit(train).calibrate(calibration)
+    y = predictor.predict().center.copy()
+    y[2] += 1.0
+    shares = predictor.explained(y, math.inf).shares
+    assert shares[2] == math.inf and (np.delete(shares, 2) == 0.0).all()

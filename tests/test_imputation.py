@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from jointset import GraphLGSSM, JointPredictor, Panel, load
 from jointset.cli import app
 from jointset.errors import InputError
-from jointset.imputation import AGES, HIDDEN, _hidden, impute_rows
+from jointset.imputation import AGES, HIDDEN, _hidden, impute_rows, start_filling
 from jointset.methods import predictor_for
 from jointset.streaming import Stream
 
@@ -113,6 +113,10 @@ def test_intervals_adapt_where_the_rule_does(predictors):
         found = impute_rows(predictors(name), test.with_values(values))
         shares[name] = ((found.lower <= wild) & (wild <= found.upper))[hidden].mean()
     assert shares["static"] < 0.75 < 0.85 < shares["ewma+aci"]
+
+
+def test_nobody_has_been_silent_when_filling_starts(predictors):
+    assert start_filling(predictors("static")).silent.tolist() == [0] * PANEL.n_sensors
 
 
 def test_a_share_of_the_readings_is_hidden_for_every_length_of_silence():

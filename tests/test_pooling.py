@@ -102,6 +102,8 @@ def test_em_finds_the_shares_of_a_mixture():
     y = np.where(rng.random(20_000) < 0.3, rng.normal(-2, 1, 20_000), rng.normal(2, 1, 20_000))
     scores = np.stack([stats.norm.logpdf(y, at) for at in (-2.0, 2.0, 30.0)], axis=1)
     np.testing.assert_allclose(mixture_weights(scores), [0.3, 0.7, 0.0], atol=0.015)
+    partly = np.concatenate([scores, [[0.0, np.nan, 0.0]]])  # a row that one member says nothing of
+    np.testing.assert_array_equal(mixture_weights(partly), mixture_weights(scores))
 
 
 @pytest.fixture(scope="module")

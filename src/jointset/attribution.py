@@ -72,7 +72,7 @@ def explained(predictor: Explains, law: Forecast, y: Array, score: float) -> Exp
     solved, precision = _precision_terms(law, e, missing)
     precision = np.where(missing, 1.0, precision) if gaps else precision
     step, shares = solved / precision, adding_to_one(e * solved)
-    shares = shares * score if math.isfinite(score) else np.where(shares == 0, 0.0, shares * score)
+    shares = shares * (score if math.isfinite(score) else np.where(shares == 0, 0.0, score))
     sd = precision**-0.5
     return Explained(solved * step, shares, (y - step, np.where(missing, np.nan, sd) if gaps else sd))
 

@@ -7,7 +7,7 @@ from jointset import GraphLGSSM, JointPredictor, Panel, generate_grssf
 from jointset.checks import check_predictor
 from jointset.errors import InputError
 from jointset.filters.residual import ResidualFilter
-from jointset.filters.scaled import ScaledFilter, scaled
+from jointset.filters.scaled import ScaledFilter, _typical, scaled
 from jointset.laws import DenseLaw, LowRankLaw
 from jointset.residuals.components import OrthogonalBlocks
 from jointset.residuals.splits import ResidualSplit
@@ -107,3 +107,8 @@ def test_it_keeps_the_contract():
         return JointPredictor(ScaledFilter(GraphLGSSM(), 100.0, 12.0))
 
     check_predictor(scaled_kalman)
+
+
+def test_a_sensor_that_stands_still_or_is_never_read_has_the_usual_scale():
+    squares = np.array([[0.0, np.nan, 4.0], [0.0, np.nan, 4.0], [1.0, np.nan, 4.0]])
+    np.testing.assert_array_equal(_typical(squares), [1.0, 1.0, 4.0])

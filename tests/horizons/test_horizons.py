@@ -156,6 +156,7 @@ def test_bands_of_single_sensors_hold_one_reading_as_often_as_sets_hold_all():
         inside.append((lower <= rows) & (rows <= upper))
         predictor.update(TEST.values[t])
     assert abs(np.mean(inside) - 0.9) < 0.02
+    assert (np.abs(np.mean(inside, axis=(0, 2)) - 0.9) < 0.04).all()  # at every step
 
 
 def test_few_windows_leave_no_direction_without_variance():
