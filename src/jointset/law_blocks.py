@@ -13,7 +13,7 @@ from jointset.covariance_modes import StepCovariances
 from jointset.laws import DenseLaw, LowRankLaw
 
 
-def concatenate(laws: Sequence[Any]) -> Forecast:
+def concatenate(laws: Sequence[Any]) -> Any:
     """One law from several consecutive batches of one kind."""
     first = laws[0]
     if len(laws) == 1:
