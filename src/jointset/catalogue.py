@@ -148,7 +148,7 @@ OWN = (
         covariance="diagonal plus low rank, linear in calendar and level",
         tuned="MLE, held-out training rows",
         reference="Braun et al. 2025",
-        cost=4.0,
+        cost=20.0,
     ),
     _kalman(
         "kalman",
