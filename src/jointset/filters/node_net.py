@@ -247,7 +247,7 @@ class NodeNet:
         laws, after = self._run(values, state, times)
         return (laws if self.apart else [matched(laws)]), after
 
-    def _run(self, values: Array, state: NodeNetState, times: Array | None) -> tuple[list[LowRankLaw], NodeNetState]:
+    def _run(self, values: Array, state: NodeNetState, times: Array | None) -> tuple[list[Any], NodeNetState]:
         """Laws of every member and the state after the last row, in blocks of rows whose gates stay in the cache."""
         values, size = np.asarray(values, dtype=float), max(1, CACHE // (3 * self.width * self.sensors * self._members))
         blocks = []
