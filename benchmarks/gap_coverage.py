@@ -75,11 +75,11 @@ def blocks_of(name: str, kind: str, test: bool, trained_whole: bool = False) -> 
     return [data.train, *blocks[1:]] if trained_whole else blocks
 
 
-def measure(method: str, blocks: list[Panel], kind: str, steps: int | None) -> tuple[str, list[str]]:
+def measure(method: str, blocks: list[Panel], kind: str, training: dict) -> tuple[str, list[str]]:
     """Coverage of all rows with a reading, and of every stratum."""
     train, calibration, test = blocks
     learned = TABLE[parse(method).method].learned
-    predictor = predictor_for(method, training={"steps": steps} if learned and steps else None)
+    predictor = predictor_for(method, training=training if learned else None)
     run = predictor.fit(train).calibrate(calibration).run(test, regions=False)
     read, which = ~np.isnan(run.score), strata(test, kind)
     parts = []
@@ -96,10 +96,12 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--kinds", nargs="+", default=["random", "fifth", "sensors", "network"])
     parser.add_argument("--steps", type=int, help="of training, where a method learns")
+    parser.add_argument("--device", default="cpu", help="of training")
     parser.add_argument("--test", action="store_true", help="the official blocks, for what is written down")
     parser.add_argument("--trained-whole", action="store_true", help="no gaps in the training rows")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    training = {"device": given.device} | ({"steps": given.steps} if given.steps else {})
     for name in given.cells:
         for kind in given.kinds:
             blocks = blocks_of(name, kind, given.test, given.trained_whole)
@@ -107,7 +109,7 @@ def main() -> None:
             print(f"\n{name}, {kind}\n\n| method | all | {' | '.join(head)} | s |\n|---{'|---' * 6}|")
             for method in given.methods:
                 start = time.perf_counter()
-                every, parts = measure(method, blocks, kind, given.steps)
+                every, parts = measure(method, blocks, kind, training)
                 print(f"| {method} | {every} | {' | '.join(parts)} | {time.perf_counter() - start:.0f} |", flush=True)
 
 

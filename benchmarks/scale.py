@@ -1,0 +1,129 @@
+"""How the default method grows with the number of sensors: training, a live step, memory.
+
+    python benchmarks/scale.py [--device cuda] [--whole 1000] [SENSORS ...]
+
+A simulated road network: sensors at random places of a square, each joined to its three nearest, readings that follow
+their neighbours with common waves; 1,000 rows at five minutes. Of the learned members: milliseconds of a training step
+(3,500 of them train both), from runs of 20 and 60 steps, and of a live step (a law and an update) on one core. Up to
+`--whole` sensors also the whole `default`: seconds that its fit takes beside the training of the members, milliseconds
+of `predict` and `update`. Every size in a process of its own; memory is that process's peak, on the host.
+"""
+
+import argparse
+import multiprocessing
+import resource
+import sys
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+import numpy as np
+from scipy.sparse import csr_array, identity
+from scipy.spatial import cKDTree
+
+from jointset import JointPredictor, NodeNet, Panel
+from jointset.filters.default import DefaultFilter
+
+TRAIN, CALIBRATE, LIVE = 1000, 200, 40
+
+
+def roads(n, seed=0):
+    """Adjacency (N, N), symmetric, of three nearest neighbours each."""
+    places = np.random.default_rng(seed).random((n, 2))
+    near = cKDTree(places).query(places, 4)[1][:, 1:]
+    A = csr_array((np.ones(3 * n), (np.repeat(np.arange(n), 3), near.ravel())), shape=(n, n))
+    return ((A + A.T) > 0).astype(float)
+
+
+def readings(A, rows, seed=1):
+    """Rows that follow their neighbours, with two waves of the day that all share in part."""
+    rng, n = np.random.default_rng(seed), A.shape[0]
+    S = 0.5 * identity(n, format="csr") + 0.45 * csr_array(A / A.sum(axis=1)[:, None])
+    share, y, out = rng.normal(size=(2, n)), np.zeros(n), np.empty((rows, n))
+    for t in range(rows):
+        y = S @ y + 0.3 * rng.standard_normal(n)
+        out[t] = y + np.array([np.sin(2 * np.pi * t / 288), np.cos(2 * np.pi * t / 288)]) @ share
+    return out
+
+
+def network(n):
+    """The panel of a size."""
+    A = roads(n)
+    values = readings(A, TRAIN + CALIBRATE + LIVE)
+    return Panel(values, [f"s{i}" for i in range(n)], 300 * np.arange(len(values)), adjacency=A.toarray())
+
+
+def seconds(act):
+    """Of an act, and what it gives."""
+    start = time.perf_counter()
+    given = act()
+    return time.perf_counter() - start, given
+
+
+def median_ms(act, rows):
+    """Processor time of an act on every row."""
+    spent = []
+    for y in rows:
+        start = time.process_time()
+        act(y)
+        spent.append(time.process_time() - start)
+    return 1e3 * float(np.median(spent))
+
+
+def members(panel, device):
+    """Milliseconds of a training step and of a live step of the learned members."""
+    net = NodeNet(device=device, steps=20)
+    net.fit(panel[:TRAIN])  # whatever is made once
+    (short, _), (long, fitted) = (seconds(lambda s=s: replace(net, steps=s).fit(panel[:TRAIN])) for s in (20, 60))
+    state = [fitted.run(panel.values[: TRAIN // 4], fitted.start())[1]]
+
+    def live(y):
+        fitted.law(state[0])
+        state[0] = fitted.step(state[0], y)
+
+    return 1e3 * (long - short) / 40, median_ms(live, panel.values[-LIVE:])
+
+
+def whole(panel, device, step):
+    """Seconds of a fit beside the training of the members, milliseconds of a live step, and how it is weighed."""
+    predictor = JointPredictor(DefaultFilter(device=device, steps=40))
+    fit, _ = seconds(lambda: predictor.fit(panel[:TRAIN]))
+    predictor.calibrate(panel[TRAIN : TRAIN + CALIBRATE])
+
+    def live(y):
+        predictor.predict()
+        predictor.update(y)
+
+    return fit - 50 * step / 1e3, median_ms(live, panel.values[-LIVE:])
+
+
+def line(n, device, most):
+    """The line of a size."""
+    warnings.simplefilter("ignore")
+    panel = network(n)
+    step, live = members(panel, device)
+    cells = [f"{n:,}", f"{step:.1f}", f"{live:.1f}"]
+    cells += [f"{x:.1f}" for x in whole(panel, device, step)] if n <= most else ["", ""]
+    cells.append(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f}")
+    return f"| {' | '.join(cells)} |"
+
+
+def main():
+    """A line a size."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("sensors", nargs="*", type=int, default=[100, 207, 500])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--whole", type=int, default=1000)
+    args = parser.parse_args()
+    print("| sensors | training step, ms | members live, ms | rest of the fit, s | `default` live, ms | memory, MB |")
+    print("|---|---|---|---|---|---|", flush=True)
+    for n in args.sensors:
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            print(pool.apply(line, (n, args.device, args.whole)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
