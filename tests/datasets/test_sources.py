@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jointset.datasets.registry import dataset
-from jointset.datasets.sources import dcrnn, facts, hugging_face, informer, jena, lstnet, pickles, seattle, tables, uci
+from jointset.datasets.sources import dcrnn, facts, hugging_face, informer, jena, lstnet, pickles, seattle, text_tables, uci
 from jointset.datasets.sources.entry import DataWarning, pick
 from jointset.errors import InputError
 from jointset.panel import Panel
@@ -337,7 +337,7 @@ def test_damaged_and_other_zips_are_named(tmp_path, air_zip):
 
 
 def test_a_zip_that_would_unpack_to_too_much_is_refused(tmp_path, air_zip, monkeypatch):
-    monkeypatch.setattr(tables, "LARGEST_MEMBER", 10)
+    monkeypatch.setattr(text_tables, "LARGEST_MEMBER", 10)
     with pytest.raises(InputError, match="would unpack to"):
         uci.parse_air({air_zip.name: air_zip})
 
@@ -571,8 +571,8 @@ def test_seattle_mileposts_must_be_the_columns(tmp_path, loops):
 
 def test_a_column_may_begin_with_many_whole_zeros(tmp_path):
     rows = b"0;0\n" * 5_000_000 + b"0;22,5\n"  # more than Arrow looks at to guess a type
-    table = tables.read_table(io.BytesIO(b"a;b\n" + rows), delimiter=";", decimal=",")
-    assert tables.matrix(table, ["a", "b"])[-1].tolist() == [0, 22.5]
+    table = text_tables.read_table(io.BytesIO(b"a;b\n" + rows), delimiter=";", decimal=",")
+    assert text_tables.matrix(table, ["a", "b"])[-1].tolist() == [0, 22.5]
 
 
 def test_files_are_picked_by_part_of_their_name(tmp_path):
