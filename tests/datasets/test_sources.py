@@ -16,7 +16,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from jointset.datasets.registry import dataset
-from jointset.datasets.sources import dcrnn, facts, hugging_face, informer, jena, lstnet, pickles, seattle, text_tables, uci
+from jointset.datasets.sources import (
+    dcrnn,
+    facts,
+    hugging_face,
+    informer,
+    jena,
+    lstnet,
+    pickles,
+    seattle,
+    text_tables,
+    uci,
+)
 from jointset.datasets.sources.entry import DataWarning, pick
 from jointset.errors import InputError
 from jointset.panel import Panel
