@@ -19,7 +19,7 @@ LAYERS = {  # lowest first: a module belongs where the longest of its prefixes s
     "predictor": """integrated_time trust reuse clock_coverage runs limits promise soundness saving passes calibrating
         describing fitting horizons stored_models joint_predictor attribution explaining imputation membership""",
     "live and experiments": """streaming next_set plot planes writing datasets catalogue paper_rows published methods
-        door experiments advice adapters checks __init__""",
+        published_methods door experiments advice adapters checks __init__""",
     "live": "live",
     "bench, audits, report": "terminal paper pages bench audits report",
     "commands": "commands cli",

@@ -29,10 +29,8 @@ class Covariance:
     def __init__(self, matrix: Array, lasting: bool = False) -> None:
         self.matrix = np.asarray(matrix, dtype=float)
         self.shape: tuple[int, ...] = self.matrix.shape
-        require(
-            len(self.shape) in (2, 3) and self.shape[-1] == self.shape[-2],
-            f"a covariance needs shape (N, N) or (T, N, N), got {self.shape}",
-        )
+        square = len(self.shape) in (2, 3) and self.shape[-1] == self.shape[-2]
+        require(square, f"a covariance needs shape (N, N) or (T, N, N), got {self.shape}")
         self.lasting = lasting
 
     by_row = False  # whether rows with gaps are better taken one by one than from the precision
