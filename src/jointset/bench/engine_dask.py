@@ -46,6 +46,7 @@ LEAN = {  # workers that neither watch what they do nor give back memory at ever
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.client.scheduler-info-interval": "10s",
     "distributed.scheduler.worker-saturation": 1.0,  # one task a worker: none is blamed for a death beside it
+    "distributed.scheduler.no-workers-timeout": "120s",  # where no worker comes back, tasks fail instead of waiting
     "distributed.nanny.pre-spawn-environ": dict.fromkeys(THREADS, "1"),
 }
 
