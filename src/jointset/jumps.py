@@ -133,6 +133,13 @@ def jumps_of(around: Neighbourhoods, state: JumpState) -> Array:
     return _with_even(around, jump(state.past)[:, None], state.errors[:, None], state.sizes[:1])[:, 0]
 
 
+def at_most(around: Neighbourhoods, state: JumpState) -> float:
+    """A number that no J at the last row exceeds, at the cost of looking at the largest error."""
+    first = np.abs(state.errors[0]) / state.sizes[0]
+    largest = float(np.fmax.reduce(first, initial=0.0))
+    return float(jump(state.past).max(initial=0.0)) + EVEN * float(around.roots.max(initial=0.0)) * largest
+
+
 def _with_even(around: Neighbourhoods, found: Array, errors: Array, sizes: Array) -> Array:
     """J with M (2, T, K) from J without it, from errors (2, T, N) of each row and the one before, in sizes (T, N)."""
     for way, jumps in zip((1.0, -1.0), found, strict=True):

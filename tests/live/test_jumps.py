@@ -6,7 +6,7 @@ import pytest
 
 from jointset import Panel, generate_grssf
 from jointset.graph_edges import edges_of
-from jointset.jumps import FORM, Neighbourhoods, follow, jump, jumps_of, start_jumps, usual_jumps
+from jointset.jumps import FORM, Neighbourhoods, at_most, follow, jump, jumps_of, start_jumps, usual_jumps
 from jointset.live.alarms import Alarms, Config, state_from_json, state_to_json
 from jointset.live.displaced import Jumps
 from jointset.live.happenings import GREEN, Happening, happening
@@ -39,6 +39,18 @@ def usual(errors):
 @pytest.fixture(scope="module")
 def engine(usual):
     return Alarms(Config(), SENSORS, RING, 300, usual)
+
+
+def test_no_jump_is_larger_than_what_is_looked_at_first(errors, usual):
+    """Rows that are passed over have no J beyond the limit; and most are passed over."""
+    around, state, passed = Neighbourhoods(edges_of(RING), N), start_jumps(usual), 0
+    watch = Jumps(around, usual, 288.0, 30.0)
+    for one in errors[4320:5320]:
+        state = follow(around, usual, state, one)
+        most, largest = at_most(around, state), float(np.nanmax(jumps_of(around, state)))
+        assert largest <= most + 1e-12
+        passed += most < watch.limits.min()
+    assert passed > 900
 
 
 def row(one):

@@ -115,7 +115,7 @@ def test_the_page_follows_finds_the_incident_and_survives_the_service(service, w
     service.send(later[20:60], FIRST + 340)
     window.settled("document.querySelector('#status').textContent === 'live'")
     window.settled(f"{ROWS} === 380")
-    quiet = [text for text in window.console() if "WebSocket" not in text and "ERR_CONNECTION" not in text]
+    quiet = [text for text in window.console() if "WebSocket" not in text and "net::ERR_" not in text]
     assert quiet == []
 
 

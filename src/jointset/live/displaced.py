@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.jumps import LAG, LEAST, JumpState, Neighbourhoods, UsualJumps, follow, jumps_of, start_jumps
+from jointset.jumps import LAG, JumpState, Neighbourhoods, UsualJumps, at_most, follow, jumps_of, start_jumps
 from jointset.live.evidence import SAFETY, gumbel_level
 
 LEAK = 1 / 24  # share of what it is off that a neighbourhood forgets in a row
@@ -51,7 +51,6 @@ class Jumps:
         blocks = days * rows_a_day / usual.rows
         safety = min(max(blocks / usual.largest.shape[1], 1.0), SAFETY)  # of a spell that calibration did not see
         self.limits = np.array([gumbel_level(largest, blocks, SCALE, safety) for largest in usual.largest])
-        self.least = min(LEAST, self.limits.min())
 
     def start(self) -> Local:
         """Before the first row."""
@@ -62,7 +61,7 @@ class Jumps:
         sums = follow(self.around, self.usual, local.sums, errors)
         off = tuple(one for one in (_carried(one, sums.past[-1]) for one in local.off) if one.back < LAG)
         now = np.where(np.isnan(errors), 0.0, errors)
-        if np.count_nonzero(np.abs(sums.past[-2]) >= self.least):  # no J without M is larger than that
+        if at_most(self.around, sums) >= self.limits.min():
             moved = np.clip(local.last + now, -FAR, FAR)
             for way, jumps, limit in zip(WAYS, jumps_of(self.around, sums), self.limits, strict=True):
                 hits = np.flatnonzero(jumps >= limit)
