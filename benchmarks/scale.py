@@ -5,8 +5,9 @@
 A simulated road network: sensors at random places of a square, each joined to its three nearest, readings that follow
 their neighbours with common waves; 1,000 rows at five minutes. Of the learned members: milliseconds of a training step
 (3,500 of them train both), from runs of 20 and 60 steps, and of a live step (a law and an update) on one core. Up to
-`--whole` sensors also the whole `default`: seconds that its fit takes beside the training of the members, milliseconds
-of `predict` and `update`. Every size in a process of its own; memory is that process's peak, on the host.
+`--whole` sensors also the whole `default`, all members with the same weight (after so few steps they would get none):
+seconds that its fit takes beside the training of the members, milliseconds of `predict` and `update`.
+Every size in a process of its own; memory is that process's peak, on the host.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from scipy.sparse import csr_array, identity
 from scipy.spatial import cKDTree
 
 from jointset import JointPredictor, NodeNet, Panel
+from jointset.filters import pool
 from jointset.filters.default import DefaultFilter
 
 TRAIN, CALIBRATE, LIVE = 1000, 200, 40
@@ -88,7 +90,8 @@ def members(panel, device):
 
 
 def whole(panel, device, step):
-    """Seconds of a fit beside the training of the members, milliseconds of a live step, and how it is weighed."""
+    """Seconds of a fit beside the training of the members, milliseconds of a live step."""
+    pool.mixture_weights = lambda scores: np.full(scores.shape[1], 1.0 / scores.shape[1])
     predictor = JointPredictor(DefaultFilter(device=device, steps=40))
     fit, _ = seconds(lambda: predictor.fit(panel[:TRAIN]))
     predictor.calibrate(panel[TRAIN : TRAIN + CALIBRATE])
@@ -121,8 +124,8 @@ def main():
     print("| sensors | training step, ms | members live, ms | rest of the fit, s | `default` live, ms | memory, MB |")
     print("|---|---|---|---|---|---|", flush=True)
     for n in args.sensors:
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            print(pool.apply(line, (n, args.device, args.whole)), flush=True)
+        with multiprocessing.get_context("spawn").Pool(1) as process:
+            print(process.apply(line, (n, args.device, args.whole)), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
 
 SHAPES = {Mahalanobis: "ellipsoids", RootMahalanobis: "ellipsoids", MaxStudentised: "boxes"}
-TODO = {"fitted on": "call fit(panel)", "calibrated on": "call calibrate(panel)"}
+NEXT_CALL = {"fitted on": "call fit(panel)", "calibrated on": "call calibrate(panel)"}
 
 
 def facts_of(predictor: JointPredictor) -> dict[str, str]:
@@ -29,11 +29,11 @@ def facts_of(predictor: JointPredictor) -> dict[str, str]:
         "rule": f"{name}{clock} at {100 * (1 - predictor.alpha):g} %",
     }
     if not predictor.sensors:
-        return facts | {"fitted on": f"nothing yet: {TODO['fitted on']}"}
+        return facts | {"fitted on": f"nothing yet: {NEXT_CALL['fitted on']}"}
     rows = f"{predictor.fitted_rows:,} rows of " if predictor.fitted_rows else ""
     facts |= {"fitted on": f"{rows}{len(predictor.sensors):,} sensors", "sensors": listed(predictor.sensors)}
     if predictor.calibration_state is None:
-        return facts | {"calibrated on": f"nothing yet: {TODO['calibrated on']}"}
+        return facts | {"calibrated on": f"nothing yet: {NEXT_CALL['calibrated on']}"}
     facts |= {"calibrated on": f"{predictor.n_calibration:,} scores"}
     return facts if predictor.last_time is None else facts | {"last row seen": iso(predictor.last_time)}
 
@@ -43,5 +43,5 @@ def line_of(predictor: JointPredictor) -> str:
     facts = facts_of(predictor)
     what = ", ".join(facts.pop(name) for name in ("filter", "sets", "rule"))
     facts.pop("sensors", None)
-    stands = ", ".join(f"{name} {text.removesuffix(': ' + TODO.get(name, ''))}" for name, text in facts.items())
+    stands = ", ".join(f"{name} {text.removesuffix(': ' + NEXT_CALL.get(name, ''))}" for name, text in facts.items())
     return f"{type(predictor).__name__}({what}; {stands})"
