@@ -188,3 +188,24 @@ def test_misuse_gets_one_clear_line(blocks, tmp_path):
         with pytest.raises(InputError, match=message) as caught:
             call()
         assert "\n" not in str(caught.value)
+
+
+def test_a_few_sensors_are_fitted_on_one_thread():
+    import scipy.linalg  # noqa: F401 - has a library of its own
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def threads():
+        return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+    class Asked(StaticFilter):
+        def fit(self, panel, **options):
+            found.append((panel.n_sensors, threads()))
+            return super().fit(panel, **options)
+
+    found = []
+    rng = np.random.default_rng(0)
+    with threadpool_limits(2, user_api="blas"):
+        for n in (3, 400):
+            JointPredictor(Asked()).fit(rng.normal(size=(500, n)))
+        assert threads() == {2}
+    assert found == [(3, {1}), (400, {2})]

@@ -123,15 +123,15 @@ def _dispersion(at: Array, cell: Array, inside: Array) -> float:
 
 def _interval(hits: Array, rows: Array, dispersion: float, level: float) -> tuple[Array, Array]:
     """Exact binomial intervals of shares; counts are divided by the dispersion."""
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
     if not np.isfinite(dispersion):
         return np.zeros(len(rows)), np.ones(len(rows))
     n, k = rows / dispersion, hits / dispersion
     missed = n - k
     with np.errstate(invalid="ignore"):
-        low = np.where(hits > 0, beta.ppf(level / 2, k, missed + 1), 0.0)
-        high = np.where(hits < rows, beta.ppf(1 - level / 2, k + 1, missed), 1.0)
+        low = np.where(hits > 0, betaincinv(k, missed + 1, level / 2), 0.0)
+        high = np.where(hits < rows, betaincinv(k + 1, missed, 1 - level / 2), 1.0)
     return low, high
 
 

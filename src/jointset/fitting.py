@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,16 @@ from jointset.sensor_places import places_of
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
+
+MANY = 400  # sensors from which on a product is large enough for several threads
+
+
+def one_thread(sensors: int = 0) -> AbstractContextManager[Any]:
+    """Linear algebra of a few sensors on one thread while inside: on small matrices more threads only wait."""
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[Any] = threadpool_limits(1 if sensors < MANY else None, user_api="blas")
+    return limits
 
 
 def fit(predictor: JointPredictor, data: Readings, pilot: Readings | None, frozen: bool, options: Any) -> None:
@@ -37,7 +48,8 @@ def fit(predictor: JointPredictor, data: Readings, pilot: Readings | None, froze
         )
         options["pilot"] = shaped_on.with_values((shaped_on.values - shift) / scale)
     if not frozen:
-        predictor.filter = predictor.filter.fit(panel.with_values((panel.values - shift) / scale), **options)
+        with one_thread(panel.n_sensors):
+            predictor.filter = predictor.filter.fit(panel.with_values((panel.values - shift) / scale), **options)
     predictor.calibration = sharing(predictor.calibration, shares_of(predictor.filter))
     predictor.sensors, predictor.shift, predictor.scale = panel.sensors, shift, scale
     predictor.fitted_rows, predictor.usual, predictor.places = len(panel), usual_of(panel), places_of(panel)

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.audits.coupling import THREADS, Fit, coupled, decay_rate, fit_window, inputs, one_thread, starts
+from jointset.audits.coupling import THREADS, Fit, coupled, decay_rate, fit_window, inputs, starts
 from jointset.contracts import Array, Filter
+from jointset.fitting import one_thread
 
 PAIRS = 30
 STEPS = 200

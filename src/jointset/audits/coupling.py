@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,14 +31,6 @@ class Fit(NamedTuple):
 
 THREADS = min(4, os.cpu_count() or 1)  # pairs worked on side by side
 NO_FIT = Fit(float("nan"), -1, -1, 0)
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """Linear algebra on one thread while inside: on matrices of a few hundred rows more threads only wait."""
-    from threadpoolctl import threadpool_limits
-
-    limits: AbstractContextManager[Any] = threadpool_limits(limits=1, user_api="blas")
-    return limits
 
 
 def perturbed(state: Any, delta: Array) -> Any:
