@@ -264,7 +264,8 @@ def engine(name: str) -> None:
 
     Called in a process of its own, as a command is: to load the engine and to start and end its workers counts.
     """
-    from jointset.bench.plan import methods_named, tasks
+    from jointset.bench.names import methods_named
+    from jointset.bench.plan import tasks
     from jointset.bench.processes import starter
     from jointset.commands.bench import HERE, engine_named
 

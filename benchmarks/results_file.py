@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from jointset.methods import parse
-from jointset.bench.plan import LEARNED
+from jointset.catalogue import LEARNED
 from jointset.bench.results import COLUMNS, LATER, UNIT, WHOLE, WORDS, in_order, read_results, read_runs
 from jointset.methods import FILTERS
 from jointset.writing import whole_file

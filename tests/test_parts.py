@@ -17,7 +17,7 @@ import pytest
 
 import jointset
 from jointset import GPVAR, InputError, JointPredictor, StaticFilter, generate_grssf
-from jointset.bench.plan import LEARNED
+from jointset.catalogue import LEARNED
 from jointset.methods import METHODS, load_predictor, predictor_for
 from jointset.parts import PARTS
 from jointset.storage import _NAMES, pack, storable, stored_class

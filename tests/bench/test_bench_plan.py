@@ -8,7 +8,8 @@ import pytest
 
 from jointset.bench import names
 from jointset.bench.names import cells_named, cells_to_run, methods_named
-from jointset.bench.plan import LEARNED, Settings, Task, tasks
+from jointset.bench.plan import Settings, Task, tasks
+from jointset.catalogue import LEARNED
 from jointset.datasets import registry
 from jointset.errors import InputError
 from jointset.methods import FILTERS, METHODS, predictor_for

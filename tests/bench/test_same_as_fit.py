@@ -7,9 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from jointset import Panel, generate_grssf
-from jointset.bench.plan import LEARNED, method_of, tasks
+from jointset.bench.plan import method_of, tasks
 from jointset.bench.results import read_results
 from jointset.bench.task import run_task
+from jointset.catalogue import LEARNED
 from jointset.cli import app
 from jointset.datasets.cells import cell
 from jointset.datasets.protocols import default_protocol

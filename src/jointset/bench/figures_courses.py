@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 
 from jointset.audits.stored import Audited
 from jointset.bench.figures_results import LINES, cell_order, size_label
+from jointset.bench.measures import rolling
 from jointset.bench.plan import OWN
-from jointset.bench.report_traces import rolling, rolling_window, stored_trace
+from jointset.bench.report_traces import rolling_window, stored_trace
 from jointset.bench.tables.diagnostics import Swept, swept
 from jointset.bench.tables.measured import full_name
 from jointset.catalogue import FILTERS, LEARNED, PROMINENT

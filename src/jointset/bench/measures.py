@@ -91,8 +91,12 @@ def worst_hour(hours: Array, inside: Array) -> float:
 
 
 def rolling(inside: Array, window: int) -> Array:
-    """Share of `inside` over every `window` consecutive steps; over all steps where there are fewer."""
-    window = min(window, len(inside))
+    """Share of `inside` over every `window` consecutive steps; over all steps where there are fewer.
+
+    >>> rolling(np.array([True, False, False]), 2)
+    array([0.5, 0. ])
+    """
+    window = max(min(window, len(inside)), 1)
     sums = np.cumsum(np.concatenate([[0], inside.astype(int)]))
     return (sums[window:] - sums[:-window]) / window
 

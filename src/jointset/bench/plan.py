@@ -13,27 +13,11 @@ from dataclasses import dataclass, replace
 from hashlib import file_digest, sha256
 from pathlib import Path
 
-from jointset.bench.names import CELL_GROUPS, METHOD_GROUPS, cells_named, methods_named
 from jointset.catalogue import FILTERS, LEARNED, PUBLISHED, ROWS, TABLE
 from jointset.datasets.origins import file_parts
 from jointset.datasets.protocols import default_protocol
 from jointset.experiments.rows import pilot_block
 from jointset.methods import parse
-
-__all__ = [
-    "CELL_GROUPS",
-    "LEARNED",
-    "LINEAR",
-    "METHOD_GROUPS",
-    "OWN",
-    "SEEDLESS",
-    "Settings",
-    "Task",
-    "cells_named",
-    "data_digest",
-    "methods_named",
-    "tasks",
-]
 
 OWN = "own"  # backbone of a row that has a mean of its own
 LINEAR = "gpvar"  # the usual backbone

@@ -7,29 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from jointset.bench.results import SPENT, UNIT
 from jointset.bench.tables.measured import coverage_mark
 from jointset.catalogue import TABLE
+from jointset.contracts import Array
 from jointset.datasets.protocols import default_protocol
 from jointset.paper_rows import CATALOGUE
 
 METRICS = (
-    "joint",
-    "worst_window",
-    "worst_hour",
-    "gap_100_p90",
-    "off_30",
-    "longest_misses",
-    "width",
-    "width_full",
-    "log_volume",
-    "log_mean_volume",
-    "marginal",
-    "winkler",
-    "joint_score",
-    "infinite_share",
-    "fit_seconds",
-    "predict_seconds",
-    "peak_mb",
+    *("joint", "worst_window", "worst_hour", "gap_100_p90", "off_30", "longest_misses"),
+    *("width", "width_full", "log_volume", "log_mean_volume", "marginal", "winkler", "joint_score", "infinite_share"),
+    *SPENT,
 )
 
 
@@ -49,16 +39,17 @@ class Group(NamedTuple):
 
     def mean(self, metric: str) -> float:
         """Mean of a number over the seeds that have it; NaN where none has."""
-        values = [value for row in self.rows if not math.isnan(value := number(row.get(metric)))]
-        return sum(values) / len(values) if values else math.nan
+        values = self._known(metric)
+        return float(values.mean()) if len(values) else math.nan
 
     def spread(self, metric: str) -> float:
         """Standard deviation over seeds (n - 1); NaN where fewer than two have the number or one is infinite."""
-        values = [value for row in self.rows if not math.isnan(value := number(row.get(metric)))]
-        if len(values) < 2 or not all(map(math.isfinite, values)):
-            return math.nan
-        center = sum(values) / len(values)
-        return math.sqrt(sum((value - center) ** 2 for value in values) / (len(values) - 1))
+        values = self._known(metric)
+        return float(values.std(ddof=1)) if len(values) > 1 and np.isfinite(values).all() else math.nan
+
+    def _known(self, metric: str) -> Array:
+        values = np.array([row.get(metric) for row in self.rows], dtype=float)
+        return values[~np.isnan(values)]
 
     @property
     def at_target(self) -> bool:
@@ -110,8 +101,7 @@ def panels(rows: Iterable[Mapping[str, Any]]) -> list[Panel]:
     """The panels of result rows (see `jointset.bench.results.COLUMNS`), in the order of cells and methods."""
     gathered: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
-        keys = ("cell", "protocol", "backbone", "method", "alpha", "limit_steps", "recipe", "pilot")
-        gathered.setdefault(tuple(row[key] for key in keys), []).append(row)
+        gathered.setdefault(tuple(row[key] for key in UNIT if key != "seed"), []).append(row)
     by_panel: dict[tuple[Any, ...], list[Group]] = {}
     for key, members in gathered.items():
         seeds = sorted(members, key=lambda row: row["seed"])
@@ -123,11 +113,8 @@ def panels(rows: Iterable[Mapping[str, Any]]) -> list[Panel]:
     alphas, limits = {key[2] for key in by_panel}, {key[3] for key in by_panel}
     found = []
     for (cell, protocol, alpha, limit), groups in by_panel.items():
-        marks = (
-            [protocol]
-            if len({key[1] for key in by_panel if key[0] == cell}) > 1 or protocol != default_protocol(cell)
-            else []
-        )
+        several = len({key[1] for key in by_panel if key[0] == cell}) > 1
+        marks = [protocol] if several or protocol != default_protocol(cell) else []
         marks += [f"target {100 * (1 - alpha):g} %"] if len(alphas) > 1 else []
         marks += [f"first {limit:,} steps"] if limit and len(limits) > 1 else []
         name = names[cell] + (f" ({', '.join(marks)})" if marks else "")
@@ -160,13 +147,10 @@ def short_names(cells: Iterable[str]) -> dict[str, str]:
     >>> short_names(["metr-la-20", "file:/data/a.csv?graph=/data/edges.csv"])
     {'metr-la-20': 'metr-la-20', 'file:/data/a.csv?graph=/data/edges.csv': 'a.csv'}
     """
-    found = {cell: _file_name(cell) or cell if cell.startswith("file:") else cell for cell in cells}
+    paths = {cell: cell.removeprefix("file:").partition("?")[0] for cell in cells}
+    found = {cell: PurePath(path).name or cell if cell.startswith("file:") else cell for cell, path in paths.items()}
     names = list(found.values())
     return {cell: name if names.count(name) == 1 else cell for cell, name in found.items()}
-
-
-def _file_name(cell: str) -> str:
-    return PurePath(cell.removeprefix("file:").partition("?")[0]).name
 
 
 def reference(panel: Panel, group: Group) -> Group | None:
@@ -174,8 +158,3 @@ def reference(panel: Panel, group: Group) -> Group | None:
     rows = [other for other in panel.groups if other.method == "static" and other.rows and not other.pilot]
     same = [other for other in rows if other.backbone == group.backbone]
     return next(iter(same or rows), None)
-
-
-def number(value: Any) -> float:
-    """The value as a float; NaN where there is none."""
-    return math.nan if value is None else float(value)

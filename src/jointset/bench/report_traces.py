@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from jointset.bench.measures import rolling
 from jointset.bench.results import TRACES, read_trace
 from jointset.clock_coverage import clock_coverage
 from jointset.contracts import Array
@@ -88,18 +89,6 @@ def envelope(values: Array, edges: Array) -> Any:
 def rolling_window(steps: int) -> int:
     """Steps of a moving window: 500, or a fifth of a short test block."""
     return WINDOW if steps >= 2 * WINDOW else max(1, steps // 5)
-
-
-def rolling(inside: Array, window: int) -> Array:
-    """Share inside of every window of consecutive steps, in order; empty where there are fewer steps.
-
-    >>> rolling(np.array([True, False, False]), 2)
-    array([0.5, 0. ])
-    """
-    if len(inside) < window:
-        return np.empty(0)
-    hits = np.concatenate([[0], np.cumsum(inside)])
-    return (hits[window:] - hits[:-window]) / window
 
 
 def worst_windows(share: Array, window: int) -> list[tuple[int, float]]:

@@ -34,19 +34,8 @@ STEADY = (  # coverage over time: of rolling windows, and of misses in a row
     "off_30",
     "longest_misses",
 )
-COLUMNS = (
-    "cell",
-    "protocol",
-    "backbone",  # `own`: the row has a mean of its own
-    "method",  # METHOD[:GEOMETRY][+WRAP]
-    "seed",
-    "n",  # sensors; 0 where the cell could not be had
-    "alpha",
-    "joint",
-    "marginal",
-    "width",
-    "width_full",
-    "log_volume",
+FIGURES = (  # of a run
+    *("joint", "marginal", "width", "width_full", "log_volume"),
     "log_mean_volume",  # log of the mean volume^(1/N)
     "winkler",
     "joint_score",  # interval score of the joint sets, in units of volume^(1/N)
@@ -55,15 +44,17 @@ COLUMNS = (
     "worst_hour",  # lowest coverage of an hour of the day (UTC), where rows have times
     *STEADY,
     *AHEAD,  # sets of the steps ahead: all at once, and the steps that are covered least and most
-    "n_calibration",
-    "n_test",
-    "fit_seconds",
-    "predict_seconds",
-    "peak_mb",
+)
+SPENT = ("fit_seconds", "predict_seconds", "peak_mb")
+COLUMNS = (
+    *("cell", "protocol"),
+    "backbone",  # `own`: the row has a mean of its own
+    "method",  # METHOD[:GEOMETRY][+WRAP]
+    "seed",
+    "n",  # sensors; 0 where the cell could not be had
+    *("alpha", *FIGURES, "n_calibration", "n_test", *SPENT),
     "status",  # ok or error
-    "error",
-    "version",
-    "commit",
+    *("error", "version", "commit"),
     "started",  # ISO 8601, UTC
     "limit_steps",  # 0: none
     "recipe",  # '': the default
@@ -81,7 +72,7 @@ LATER: dict[str, Any] = {
     **dict.fromkeys(("log_mean_volume", "joint_score", "worst_hour", *STEADY, *AHEAD), float("nan")),
     "horizon": 0,
 }  # columns that older files lack, and what stands for them
-MEASURED = ("fit_seconds", "predict_seconds", "peak_mb", "version", "commit", "started", "task")  # differ by run
+MEASURED = (*SPENT, "version", "commit", "started", "task")  # differ by run
 TRACES, RUNS = "_traces", "_run.json"
 
 
@@ -122,7 +113,8 @@ def empty() -> pd.DataFrame:
     """A table without rows."""
     import pandas as pd
 
-    return pd.DataFrame({name: pd.Series(dtype=_kind(name)) for name in COLUMNS})
+    kinds = {name: "str" if name in WORDS else "int64" if name in WHOLE else "float64" for name in COLUMNS}
+    return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in kinds.items()})
 
 
 def in_order(table: pd.DataFrame) -> pd.DataFrame:
@@ -221,10 +213,6 @@ def _table(file: Path) -> Any:
     gone = [name for name in COLUMNS if name not in present and name not in LATER]
     require(not gone, f"{file} has no column {', '.join(gone)}: it is no result of `jointset bench`; move it elsewhere")
     return table.select([*COLUMNS])
-
-
-def _kind(name: str) -> str:
-    return "str" if name in WORDS else "int64" if name in WHOLE else "float64"
 
 
 def _arrow(pa: Any, name: str) -> Any:

@@ -21,7 +21,7 @@ import numpy as np
 from jointset.abilities import ByRecipe
 from jointset.bench.measures import measures, trace
 from jointset.bench.plan import OWN, SEEDLESS, Task, method_of
-from jointset.bench.results import AHEAD, STEADY
+from jointset.bench.results import FIGURES, SPENT
 from jointset.catalogue import LEARNED, TABLE
 from jointset.contracts import Array, MeanModel
 from jointset.datasets.cells import Cell, build_cell
@@ -32,10 +32,6 @@ from jointset.filters.recipes import Recipe
 from jointset.methods import parse
 
 NAN = float("nan")
-NUMBERS = (
-    *("joint", "marginal", "width", "width_full", "log_volume", "log_mean_volume"),
-    *("winkler", "joint_score", "infinite_share", "worst_window", "worst_hour", *STEADY, *AHEAD),
-)
 SOURCES: dict[str, Source] = {}  # readings that were brought here; others are looked for on this machine
 
 
@@ -93,7 +89,7 @@ def filled(task: Task, name: str, seed: int, known: Mapping[str, Any]) -> dict[s
     return {
         **unit,
         "alpha": task.settings.alpha,
-        **dict.fromkeys((*NUMBERS, "fit_seconds", "predict_seconds", "peak_mb"), NAN),
+        **dict.fromkeys((*FIGURES, *SPENT), NAN),
         **dict.fromkeys(("n", "n_calibration", "n_test"), 0),
         "limit_steps": task.settings.limit_steps,
         "recipe": task.recipe_of(name),

@@ -10,12 +10,10 @@ from jointset.bench.results import existing_folder, read_results
 from jointset.bench.tables.build import build
 from jointset.bench.tables.diagnostics import DIAGNOSES, SWEEPS, diagnosis_table, ranges_table, sweep_table
 from jointset.bench.tables.grids import GRIDS
-from jointset.bench.tables.horizons_table import horizons_table
 from jointset.bench.tables.measured import Measured
 from jointset.bench.tables.model import Column, Number, Table
-from jointset.bench.tables.overview import overview
+from jointset.bench.tables.overview import horizons_table, overview, windows
 from jointset.bench.tables.render import SUFFIXES, render
-from jointset.bench.tables.windows import windows
 from jointset.errors import InputError, suggest
 from jointset.writing import new_folder, whole_file
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jointset.bench.results import AHEAD, STEADY
+from jointset.bench.results import FIGURES, SPENT
 from jointset.bench.tables.model import Number
 from jointset.errors import InputError
 
@@ -19,23 +19,7 @@ if TYPE_CHECKING:
 SLACK = 0.005  # at target: joint >= 1 - alpha - SLACK
 OVER = 0.013  # over-coverage: joint >= 1 - alpha + OVER, where the arrows of the paper's tables begin (0.913)
 ROUNDING = 1e-9
-QUANTITIES = (
-    *("joint", "marginal", "width", "width_full", "log_volume", "log_mean_volume"),
-    *(
-        "winkler",
-        "joint_score",
-        "infinite_share",
-        "worst_window",
-        "worst_hour",
-        *STEADY,
-        *AHEAD,
-        "n",
-        "n_test",
-        "fit_seconds",
-        "predict_seconds",
-        "peak_mb",
-    ),
-)
+QUANTITIES = (*FIGURES, *SPENT, "n", "n_test")
 
 
 class At(NamedTuple):
