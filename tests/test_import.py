@@ -72,6 +72,11 @@ def test_a_name_that_is_not_there(name):
         exec(f"from {name} import Predictor")
 
 
+def test_every_name_of_the_audits_is_there():
+    audits = importlib.import_module("jointset.audits")
+    assert all(getattr(audits, name) is not None for name in places_of(audits.MODULES))
+
+
 def test_the_function_is_never_hidden_by_a_module():
     for code in ("import jointset.joint_predictor", "import jointset.methods, jointset.door", "import jointset.cli"):
         imported(f"{code}; import jointset; assert jointset.predictor('ewma').alpha == 0.1; assert jointset.load")

@@ -45,7 +45,6 @@ class Contraction(NamedTuple):
     floor: float
     floor_share: float  # share of pairs that met the numerical floor
     fitted_share: float  # share of pairs with a rate
-    remaining: float  # median of last distance / first distance
     pairs: int
     scale: float
 
@@ -94,7 +93,6 @@ def _contraction(distances: Array, floor: float, top: float, horizon: int, scale
         floor,
         float(met.mean()),
         float(np.isfinite(whole.rates).mean()),
-        float(np.median(distances[:, -1] / np.maximum(distances[:, 0], floor))),
         pairs,
         scale,
     )

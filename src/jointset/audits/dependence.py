@@ -102,24 +102,6 @@ def effective_sizes(
     )
 
 
-def effective_size(scores: Array, radius: Array | float, lags: int | None = None) -> float:
-    """How many independent scores the calibration scores (m,), or (m, K) with K radii, are worth at their radius.
-
-    m / tau_int of the hits, window chosen from the series unless `lags` is given. Cheap: one transform of m numbers.
-    A radius that all scores reach (or none) says nothing on dependence: the size is then NaN.
-    """
-    hits = _hits(scores, radius)
-    return float(effective_sizes(len(hits), integrated_time(hits, lags).tau).bernstein)
-
-
-def _hits(scores: Array, radius: Array | float) -> Array:
-    """1 where a row of scores (m,) or (m, K) is inside its radius; rows without a score are left out."""
-    scores = np.asarray(scores, dtype=float)
-    scores = scores[:, None] if scores.ndim == 1 else scores
-    scores = scores[~np.isnan(scores).any(axis=1)]
-    return (scores <= np.asarray(radius, dtype=float)).all(axis=1).astype(float)
-
-
 def indicator_dependence(
     scores: Array, radius: float, *, squared: bool = True, lags: int = LAGS, spread: float = SPREAD
 ) -> IndicatorDependence:

@@ -146,7 +146,6 @@ class Setting(NamedTuple):
     scale: float
     window: tuple[int, int]
     rho: float
-    rho_fixed: float
 
 
 def robustness(
@@ -162,5 +161,5 @@ def robustness(
     found = []
     for steps, copies, scale, window in dict.fromkeys(wanted):
         result = _forgetting(runs[scale][: copies + 1, :steps], window, scale)
-        found.append(Setting(min(steps, len(rows)), copies, scale, window, result.rho, result.fixed.rate))
+        found.append(Setting(min(steps, len(rows)), copies, scale, window, result.rho))
     return tuple(found)
