@@ -169,3 +169,13 @@ def test_it_keeps_the_contract():
         return JointPredictor(VARFilter())
 
     check_predictor(var)
+
+
+def test_few_rows_for_many_sensors_leave_the_law_at_its_level():
+    """Later rows are farther out than those fitted on, and count less for it: a law that moves would shrink."""
+    panel = generate_grssf("B", n=60, seed=0, length=1200).panel
+    fitted = VARFilter().fit(panel[:600])
+    law, _ = fitted.run(panel.values[600:], fitted.start())
+    distance = law.covariance.distance(panel.values[600:] - law.mean) / 60
+    assert distance.mean() < 1.3
+    assert distance[-150:].mean() < 1.12 * distance[:150].mean()

@@ -2,8 +2,8 @@
 
 The model is of the change, y_t - y_{t-1} = A_1 y_{t-1} + A_2 y_{t-2} + c, with a ridge on A: the stronger the ridge,
 the nearer the mean is to the last reading. The ridge is chosen from a grid on the last fifth of the training rows, then
-all of them are fitted. With many sensors each looks at itself and its nearest neighbours only: those on the graph, or
-the most correlated ones where there is none.
+all of them are fitted. With many sensors, or few rows for so many regressors, each looks at itself and its nearest
+neighbours only: those on the graph, or the most correlated ones where there is none.
 
 With `clock` the time of day and of the week and the change at the same time of the day before are regressors too, and
 with `curved` a bounded function of the last reading: what is far from the mean returns at another rate.
@@ -27,6 +27,7 @@ LAGS = 2
 RIDGES = tuple(10.0**power for power in range(-6, 3))  # of the mean square of a regressor, times the rows
 DENSE = 300  # sensors up to which each looks at all others
 NEIGHBOURS = 20
+ROWS_EACH = 10  # rows a regressor with fewer of which it looks at so many only
 NO_CALENDAR = Calendar()
 HARMONICS = (12, 6)  # of the day and of the week
 DAYS = 10  # of training that the change of the day before needs
@@ -77,11 +78,12 @@ class VARBackbone(Backbone):
         """A fitted copy; rows count by their weights (T,), all alike where there are none."""
         mean = training_mean(panel)
         require(len(panel) > 5 * LAGS, f"a vector autoregression needs more than {5 * LAGS} rows, got {len(panel)}")
-        made = replace(self, mean=mean, near=neighbours(panel))
+        made = replace(self, mean=mean)
         if self.curved:
             made = replace(made, spread=np.maximum(np.nanstd(panel.values, axis=0), np.finfo(float).tiny))
         if self.clock:
             made = replace(made, calendar=calendar_of(panel, *HARMONICS), day=_rows_of_a_day(panel))
+        made = replace(made, near=neighbours(panel, LAGS + self.curved + (made.day > 0)))
         rows = made.fill(panel.values)[made.lags :]
         times = None if panel.timestamps is None else panel.timestamps[made.lags :]
         X = made._regressors(rows[:-1], times)
@@ -148,10 +150,10 @@ def _rows_of_a_day(panel: Panel) -> int:
     return rows if rows >= 4 and len(panel) >= DAYS * rows else 0
 
 
-def neighbours(panel: Panel) -> Array | None:
-    """Sensors each sensor looks at (N, k), itself first; None where it looks at all."""
+def neighbours(panel: Panel, regressors: int = 0) -> Array | None:
+    """Sensors each sensor looks at (N, k), itself first; None where it looks at all, with so many regressors each."""
     n = panel.n_sensors
-    if n <= DENSE:
+    if n <= DENSE and (n <= NEIGHBOURS or len(panel) >= ROWS_EACH * regressors * n):
         return None
     closeness = _correlations(panel) if panel.adjacency is None else np.array(panel.adjacency, dtype=float)
     np.fill_diagonal(closeness, np.inf)

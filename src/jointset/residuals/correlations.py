@@ -24,6 +24,7 @@ HALF_LIVES = (200.0, 500.0, 2000.0, None)  # None: it does not move
 SHRINKS = (0.0001, 0.001, 0.01, 0.05, 0.2, 0.5)
 NUMBERS = 600_000  # that the covariances of a choice may hold
 FEWEST = 50  # rows below which nothing is chosen
+STILL = 20  # rows a sensor below which nothing moves
 MEMORY = 5  # half-lives that are run through before the first law
 WIDEST = 4.0  # a standardised residual counts as no more, before there are weights
 STEADY = 0.01  # shrinkage of the covariance that weights come from
@@ -40,8 +41,10 @@ class MovingCorrelations:
     """S_{t+1} = w S_t + (1 - w) q_t z_t z_t', emitted as (1 - s) S + s diag S; w from the half-life, s the shrinkage.
 
     q_t = (5 + N) / (5 + z_t' M^-1 z_t), M being S at the end of the training rows. Half-life and shrinkage are chosen
-    by log density on the last fifth of the rows unless given; 0 is a half-life without end. Of a row with gaps z_t z_t'
-    is what is to be expected of it given what was read; a row without any reading moves nothing.
+    by log density on the last fifth of the rows unless given; 0 is a half-life without end. Where rows are few for so
+    many sensors it is that one: M then fits the rows it was made from better than any later ones, whose q_t are below 1
+    on average, and S would lose its level with every row. Of a row with gaps z_t z_t' is what is to be expected of it
+    given what was read; a row without any reading moves nothing.
     """
 
     half_life: float | None = None
@@ -59,7 +62,8 @@ class MovingCorrelations:
 
     def _chosen(self, z: Array) -> tuple[float, float]:
         cut = len(z) - len(z) // 5
-        lives = HALF_LIVES if self.half_life is None else (self.half_life or None,)
+        tried = HALF_LIVES if len(z) >= STILL * z.shape[1] else HALF_LIVES[-1:]
+        lives = tried if self.half_life is None else (self.half_life or None,)
         shrinks = SHRINKS if self.shrink is None else (self.shrink,)
         if len(lives) == len(shrinks) == 1 or len(z) - cut < FEWEST:
             return lives[-1] or 0.0, shrinks[len(shrinks) // 2]
