@@ -35,6 +35,13 @@ def test_what_is_no_number_or_differs_stays():
     assert (settled(x) != settled(x * (1 + 1e-12))).all()
 
 
+def test_one_number_is_settled_as_an_array_of_it():
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.lognormal(0, 150, 2000), [0.0, 5e-324, 1e308, np.inf, -3.0]])
+    alone = np.array([settled(np.float64(one)) for one in x])
+    np.testing.assert_array_equal(alone, settled(x))
+
+
 @pytest.mark.parametrize("score", [Mahalanobis(), MaxStudentised(), RootMahalanobis()])
 def test_a_tie_lies_inside_the_set_and_inside_its_bounds(score):
     rng = np.random.default_rng(1)

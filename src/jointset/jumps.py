@@ -80,6 +80,7 @@ class Neighbourhoods:
             row[places] = 1.0
         self.least = READ * self.members.sum(axis=1)
         self.roots = np.sqrt(self.members.sum(axis=1))
+        self.widest = float(self.roots.max(initial=0.0))
         self.weight = 1.0 / self.roots
         self.places = np.full((len(found), max((len(places) for _, places in found), default=0)), n)  # n: nobody
         for row, (_, places) in zip(self.places, found, strict=True):
@@ -115,16 +116,17 @@ def start_jumps(usual: UsualJumps) -> JumpState:
 
 def follow(around: Neighbourhoods, usual: UsualJumps, state: JumpState, errors: Array) -> JumpState:
     """After the errors (N,) of one more row."""
-    mixed, counted = _mixed(usual.sensors, state.sensors, SENSOR_USUAL), np.where(state.read > 0.0, errors, np.nan)
+    mixed, read = _mixed(usual.sensors, state.sensors, SENSOR_USUAL), (~np.isnan(errors)).astype(float)
+    counted = errors if np.count_nonzero(state.read) == len(errors) else np.where(state.read > 0.0, errors, np.nan)
     sums = around.sums(counted / np.sqrt(mixed))
     now = sums / np.sqrt(_mixed(usual.sets, state.sets, SET_USUAL))
     return JumpState(
         _moved(state.sensors, errors, SENSOR_MEMORY),
         _moved(state.sets, sums, SET_MEMORY),
         np.concatenate([state.past[1:], now[None]]),
-        np.stack([state.errors[1], counted]),
-        np.stack([state.sizes[1], _size(usual.sensors, mixed)]),
-        (~np.isnan(errors)).astype(float),
+        np.array((state.errors[1], counted)),
+        np.array((state.sizes[1], _size(usual.sensors, mixed))),
+        read,
     )
 
 
@@ -134,10 +136,10 @@ def jumps_of(around: Neighbourhoods, state: JumpState) -> Array:
 
 
 def at_most(around: Neighbourhoods, state: JumpState) -> float:
-    """A number that no J at the last row exceeds, at the cost of looking at the largest error."""
-    first = np.abs(state.errors[0]) / state.sizes[0]
-    largest = float(np.fmax.reduce(first, initial=0.0))
-    return float(jump(state.past).max(initial=0.0)) + EVEN * float(around.roots.max(initial=0.0)) * largest
+    """A number that no J at the last row exceeds, at the cost of looking at the largest sum and the largest error."""
+    moved, error = np.abs(state.past[-2]), np.abs(state.errors[0]) / state.sizes[0]
+    largest = float(np.fmax.reduce(moved, initial=0.0)), float(np.fmax.reduce(error, initial=0.0))
+    return largest[0] + EVEN * around.widest * largest[1]
 
 
 def _with_even(around: Neighbourhoods, found: Array, errors: Array, sizes: Array) -> Array:

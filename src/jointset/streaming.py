@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from jointset.writing import json_ready
 
 EMPTY = "rows without any reading"
 PAST, LOOK = 10_000, 100  # scored rows kept for coverage by the clock, and between two looks at it
+FACTS = ("contribution", "share", "value", "expected", "expected_sd")  # of a sensor that contributes most
 SENSORS_TOLD = 10  # rows in which sensors fall silent, or get stuck, that are told one by one
 
 
@@ -225,8 +226,8 @@ def take_step(predictor: JointPredictor, y: Array, top: int = 3, limits: Limits 
         outcome = after.update(y)
         law = predictor._ahead()[0]  # not by the methods: they would look at the labels of y again
         contributions, shares, given = explained(predictor, law, y, outcome.score)
-        errors, named = studentised(law, y), _named(predictor, y, contributions, shares, given, top, limits)
-        scored, center = not math.isnan(outcome.score) or not outcome.observed, after.predict().center
+        errors, own = studentised(law, y), predictor.own_bounds()
+        scored, center = not math.isnan(outcome.score) or not outcome.observed, after._ahead()[0].mean
         finite = scored and np.count_nonzero(np.isfinite(center)) == len(center)
         around = predictor.neighbourhoods(y, shares) if finite and not outcome.inside else []
     if not finite:
@@ -241,30 +242,26 @@ def take_step(predictor: JointPredictor, y: Array, top: int = 3, limits: Limits 
         **_unusual(outcome.radius),
         **({"neighbourhood": json_ready(around[0]._asdict())} if around else {}),
     }
-    tops = [{**entry, "lower": _or_null(lower[i]), "upper": _or_null(upper[i])} for i, entry in named.items()]
+    ends = _unknown(y) if own is None else limits.clip(own)
+    told = (contributions, shares, y, *(given or _unknown(y)), *ends, lower, upper)
+    tops = _named(predictor.sensors, largest(contributions, y, top), told)
     return Step(facts, (lower, upper), tops, contributions, shares, given, errors, outcome, after)
 
 
-def _named(
-    predictor: JointPredictor, y: Array, contributions: Array, shares: Array, given: Any, top: int, limits: Limits
-) -> dict[int, dict[str, Any]]:
-    """The sensors that contribute most: value, what was to be expected given all others, and the sensor's own band."""
-    places = largest(contributions, y, top)
-    own = predictor.own_bounds()
-    mean, sd = (np.full(len(y), np.nan),) * 2 if given is None else given
-    low, high = (np.full(len(y), np.nan),) * 2 if own is None else limits.clip(own)
-    return {
-        i: {
-            "sensor": predictor.sensors[i],
-            "contribution": _or_null(contributions[i]),
-            "share": _or_null(shares[i]),
-            "value": _or_null(y[i]),
-            "expected": _or_null(mean[i]),
-            "expected_sd": _or_null(sd[i]),
-            "own": [_or_null(low[i]), _or_null(high[i])],
-        }
-        for i in places
-    }
+def _named(sensors: Sequence[str], places: list[int], columns: Sequence[Array]) -> list[dict[str, Any]]:
+    """What is told of the sensors at these places, from columns (N,): value, what was to be expected given all others,
+    the sensor's own band, and that of the set.
+    """
+    told = []
+    for i in places:
+        numbers = [x if -math.inf < x < math.inf else None for x in [column.item(i) for column in columns]]
+        facts, (*own, lower, upper) = zip(FACTS, numbers, strict=False), numbers[len(FACTS) :]
+        told.append({"sensor": sensors[i], **dict(facts), "own": own, "lower": lower, "upper": upper})
+    return told
+
+
+def _unknown(y: Array) -> tuple[Array, Array]:
+    return (np.full(len(y), np.nan),) * 2
 
 
 def largest(contributions: Array, y: Array, count: int) -> list[int]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import cast
+
 import numpy as np
 
 from jointset.contracts import Array
@@ -19,5 +22,8 @@ def settled(scores: Array | float) -> Array:
     >>> bool(settled(0.1 + 0.2) == settled(0.3)), bool(settled(1.0 + 1e-11) == settled(1.0))
     (True, False)
     """
+    if isinstance(scores, float) and abs(scores) < 1e300:  # one number, as every live row has
+        part, power = math.frexp(scores)
+        return cast(Array, np.float64(math.ldexp(round(part * 2.0**BITS), power - BITS)))
     share, exponent = np.frexp(scores)
     return np.ldexp(np.rint(share * 2.0**BITS), exponent - BITS)

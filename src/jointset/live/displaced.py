@@ -51,6 +51,7 @@ class Jumps:
         blocks = days * rows_a_day / usual.rows
         safety = min(max(blocks / usual.largest.shape[1], 1.0), SAFETY)  # of a spell that calibration did not see
         self.limits = np.array([gumbel_level(largest, blocks, SCALE, safety) for largest in usual.largest])
+        self.lowest = float(self.limits.min())
 
     def start(self) -> Local:
         """Before the first row."""
@@ -61,7 +62,7 @@ class Jumps:
         sums = follow(self.around, self.usual, local.sums, errors)
         off = tuple(one for one in (_carried(one, sums.past[-1]) for one in local.off) if one.back < LAG)
         now = np.where(np.isnan(errors), 0.0, errors)
-        if at_most(self.around, sums) >= self.limits.min():
+        if at_most(self.around, sums) >= self.lowest:
             moved = np.clip(local.last + now, -FAR, FAR)
             for way, jumps, limit in zip(WAYS, jumps_of(self.around, sums), self.limits, strict=True):
                 hits = np.flatnonzero(jumps >= limit)

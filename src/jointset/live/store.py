@@ -90,6 +90,7 @@ class Store:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         require(version <= VERSION, f"{self.path} was written by a newer jointset (store {version}): upgrade jointset")
         connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA wal_autocheckpoint=4000")  # pages: a copy to the file makes a commit wait
         connection.execute("PRAGMA journal_size_limit=67108864")
         return connection
 
