@@ -6,9 +6,9 @@ hand: `pip install --no-deps --target peers mapie sktime scikit-base`, then `PYT
 The mean of every row is the last reading, so that sets differ in shape and size alone. Shapes are fitted on the rows
 before the calibration block (protocol `text`), sizes on that block or its last N rows, the same for all, and everything
 is counted on the test block. Libraries that give one interval a sensor are asked for 1 - alpha each, as they come, and
-for 1 - alpha / N (Bonferroni). Seconds are those of calibration and of the sets of the whole test block. sktime refits
-its forecaster at every calibration row: `--sktime` wants few `--rows`. It is asked once a sensor, as its half-width
-does not change afterwards.
+for 1 - alpha / N (Bonferroni). Seconds are those of a processor, for calibration and the sets of the whole test block.
+sktime refits its forecaster at every calibration row: `--sktime` wants few `--rows`. It is asked once a sensor, as its
+half-width does not change afterwards.
 """
 
 import argparse
@@ -130,7 +130,7 @@ if __name__ == "__main__":
         for row, (measure, corrected) in ROWS.items():
             if measure is by_sktime and not asked.sktime:
                 continue
-            start = time.perf_counter()
+            start = time.process_time()
             found = measure(train, calibration, test, 1 / test[0].shape[1] if corrected else 1.0)
-            numbers = [found["joint"], found["log_mean_volume"], found["width_full"], time.perf_counter() - start]
+            numbers = [found["joint"], found["log_mean_volume"], found["width_full"], time.process_time() - start]
             print(f"| {name} | {row} | {' | '.join(f'{number:.3f}' for number in numbers)} |", flush=True)
