@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from jointset import GraphLGSSM, JointPredictor, Panel, load
 from jointset.cli import app
 from jointset.errors import InputError
-from jointset.imputation import AGES, HIDDEN, _hidden, impute_rows, start_filling
+from jointset.imputation import AGES, HIDDEN, _hidden, _quantiles, impute_rows, start_filling
 from jointset.methods import predictor_for
 from jointset.streaming import Stream
 
@@ -124,6 +124,14 @@ def test_a_share_of_the_readings_is_hidden_for_every_length_of_silence():
     assert hidden.mean() == pytest.approx(HIDDEN, abs=0.04)
     runs = np.diff(np.flatnonzero(np.diff(np.r_[0, hidden[:, 0].astype(int), 0])))[::2]
     assert runs.min() == 1 and runs.max() >= AGES[-1]
+
+
+def test_a_sensor_that_errs_twice_as_much_has_intervals_twice_as_wide():
+    rng = np.random.default_rng(0)
+    read, hidden = np.abs(rng.normal(size=(2, 2000, 1))) * np.array([1.0, 2.0])
+    found = _quantiles(hidden, np.zeros(hidden.shape, int), read, 0.1)
+    assert found.sensors[1] == pytest.approx(2.0 * found.sensors[0])
+    np.testing.assert_allclose(found.ages[0] * found.sensors, 1.645 * np.array([1.0, 2.0]), rtol=0.05)
 
 
 def test_the_first_call_learns_from_the_calibration_rows():

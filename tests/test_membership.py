@@ -82,6 +82,16 @@ def test_a_new_sensor_joins_where_weights_are_shared(name, predictors):
     assert len(after.graph.ends) == len(before.graph.ends) + 4
 
 
+def test_readings_that_stand_still_give_a_new_sensor_no_scale(predictors):
+    near, rows = {NAMES[1]: 1.0}, PANEL.values[1500:1600]
+    joined = [
+        predictors("kalman").with_sensors(add={"new": near}, rows=Panel(np.c_[rows, own], [*NAMES, "new"]))
+        for own in (np.full(100, 7.0), 7.0 + 2.0 * np.tile([-1.0, 1.0], 50))
+    ]
+    assert joined[0].scale[10] == pytest.approx(predictors("kalman").scale[1], rel=1e-6)
+    assert (joined[1].shift[10], joined[1].scale[10]) == pytest.approx((7.0, 2.0))
+
+
 def test_one_leaves_as_another_joins_and_rows_calibrate(predictors, tmp_path):
     before = predictors("kalman")
     values = np.c_[PANEL.values[1600:2200, LEFT], 50.0 + 4.0 * PANEL.values[1600:2200, 1]]

@@ -2,12 +2,15 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from jointset import GraphLGSSM, InputError, JointPredictor, Panel, StaticFilter, generate_grssf
+from jointset.horizons.calibrating_ahead import _laws
 from jointset.horizons.direct import _modes
+from jointset.horizons.passes_ahead import AheadPass
 from jointset.methods import load_predictor, predictor_for
 
 H = 5
@@ -157,6 +160,25 @@ def test_bands_of_single_sensors_hold_one_reading_as_often_as_sets_hold_all():
         predictor.update(TEST.values[t])
     assert abs(np.mean(inside) - 0.9) < 0.02
     assert (np.abs(np.mean(inside, axis=(0, 2)) - 0.9) < 0.04).all()  # at every step
+
+
+def test_a_law_that_looks_at_near_sensors_is_the_whole_one_where_all_are_near():
+    law = fitted("static").horizon.model
+    n = law.level.shape[1]
+    near = replace(law, near=np.tile(np.arange(n), (n, 1)))
+    rows = TEST.values[:40]
+    given = rows[2:], None, np.stack([rows[1:-1], rows[:-2]], axis=1), TEST.timestamps[2:40]
+    whole = law.law(*given)
+    np.testing.assert_allclose(near.law(*given).center, whole.center, rtol=1e-12, atol=1e-12)
+
+
+def test_bands_of_single_sensors_are_calibrated_on_every_window_that_the_rows_hold():
+    predictor = fitted("kalman")
+    walk = AheadPass(predictor, predictor.horizon, CALIBRATION.values, CALIBRATION.timestamps, calibrating=True)
+    for law in _laws(predictor, CALIBRATION):
+        walk.see(law)
+    known = np.isfinite(walk.ratios).all(axis=2).sum(axis=0)
+    assert known.tolist() == [len(CALIBRATION) - h for h in range(H)]
 
 
 def test_few_windows_leave_no_direction_without_variance():
