@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 
 import jointset
-from jointset import GPVAR, InputError, JointPredictor, StaticFilter, generate_grssf
+from jointset import GPVAR, GraphLGSSM, InputError, JointPredictor, StaticFilter, generate_grssf
 from jointset.catalogue import LEARNED
+from jointset.filters.kept import KeptFilter
 from jointset.methods import METHODS, load_predictor, predictor_for
 from jointset.parts import PARTS
-from jointset.storage import _NAMES, pack, storable, stored_class
+from jointset.storage import _NAMES, pack, storable, stored_class, unpack
 
 PANEL = generate_grssf("A", n=8, seed=3, length=700).panel
 WRAPPED = ("kalman:box+pid", "factor+aci", "ewma:box+agaci", "group+dtaci", "copula+aci")
@@ -81,6 +82,17 @@ def test_a_class_of_another_package_may_not_take_a_name_of_ours() -> None:
 def test_only_a_marked_class_is_stored_whatever_its_name() -> None:
     with pytest.raises(TypeError, match="cannot store a Split"):
         pack(type("Split", (), {})(), {})
+
+
+def test_what_stands_for_a_filter_in_a_folder_must_be_one() -> None:
+    for inner in (GraphLGSSM(), "kalman"):
+        arrays: dict[str, np.ndarray] = {}
+        tree = pack(KeptFilter(inner, np.arange(2), 3), arrays)  # type: ignore[arg-type]
+        if isinstance(inner, str):
+            with pytest.raises(InputError, match="inner"):
+                unpack(tree, arrays)
+        else:
+            assert isinstance(unpack(tree, arrays).inner, GraphLGSSM)
 
 
 def test_a_row_around_the_exported_backbone_is_the_usual_row(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from jointset.contracts import Array, Forecast, Law, Pieces
+from jointset.contracts import Array, Forecast, Law, Pieces, Region
 
 if TYPE_CHECKING:
     from jointset.filters.recipes import Recipe
@@ -205,7 +205,7 @@ class LowRank(Protocol):
 class Growing(Protocol, metaclass=_Remembered):
     """A score whose `region` has one size; larger sets about the same centre are asked for here."""
 
-    def grown(self, law: Any, radius: Array | float) -> Any:
+    def grown(self, law: Forecast, radius: Array | float) -> Region:
         """The set of all readings with a score of at most `radius`."""
         ...
 
@@ -283,7 +283,7 @@ class TellsOneFromOthers(Protocol, metaclass=_Remembered):
 class Dividing(Protocol, metaclass=_Remembered):
     """A score that divides exactly over the sensors (`jointset.shares`)."""
 
-    def shares(self, law: Any, y: Array) -> Array:
+    def shares(self, law: Forecast, y: Array) -> Array:
         """Shares (N,) of the sensors in the score of one reading, of every part where it has several (K, N).
 
         They add up to 1, or are all 0 where the score is; 0 where missing.

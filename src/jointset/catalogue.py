@@ -7,11 +7,11 @@ A package of someone else adds a line with an entry point of the group `jointset
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from jointset.contracts import Method
+from jointset.contracts import Method, Shape
 from jointset.filters import GNF, GraphLGSSM
 from jointset.filters.default import DefaultFilter
 from jointset.filters.quick import quick
@@ -29,7 +29,7 @@ PAPER = "this paper"
 FAMILIES = ("static", "conditional", "filter", "published")
 
 
-def _split(shape: type, kind: str, **options: Any) -> Any:
+def _split(shape: Callable[[ResidualSplit], Shape], kind: str, **options: Any) -> Callable[[], Shape]:
     """What makes a shape of several components."""
     return lambda: shape(ResidualSplit(kind, **options))
 

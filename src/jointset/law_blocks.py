@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from jointset.contracts import Forecast
 from jointset.covariance import Covariance
 from jointset.covariance_modes import StepCovariances
-from jointset.laws import DenseLaw, LowRankLaw
+from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
 
 
-def concatenate(laws: Sequence[Any]) -> Any:
+def concatenate(laws: Sequence[AnyLaw]) -> AnyLaw:
     """One law from several consecutive batches of one kind."""
     first = laws[0]
     if len(laws) == 1:
@@ -22,12 +21,13 @@ def concatenate(laws: Sequence[Any]) -> Any:
     if isinstance(first, LowRankLaw):
         diagonal, factor = (np.concatenate([getattr(law, k) for law in laws]) for k in ("diagonal", "factor"))
         return LowRankLaw(mean, diagonal, factor)
-    if all(law.covariance is first.covariance for law in laws):
+    dense = [law for law in laws if isinstance(law, DenseLaw)]
+    if all(law.covariance is first.covariance for law in dense):
         return DenseLaw(mean, first.covariance)
-    if all(law.covariance.shared or isinstance(law.covariance, StepCovariances) for law in laws):
-        return DenseLaw(mean, StepCovariances([S for law in laws for S in _each(law)]))
-    shapes = [(*law.mean.shape, law.mean.shape[-1]) for law in laws]
-    matrices = [np.broadcast_to(law.covariance.matrix, shape) for law, shape in zip(laws, shapes, strict=True)]
+    if all(law.covariance.shared or isinstance(law.covariance, StepCovariances) for law in dense):
+        return DenseLaw(mean, StepCovariances([S for law in dense for S in _each(law)]))
+    shapes = [(*law.mean.shape, law.mean.shape[-1]) for law in dense]
+    matrices = [np.broadcast_to(law.covariance.matrix, shape) for law, shape in zip(dense, shapes, strict=True)]
     return DenseLaw(mean, Covariance(np.concatenate(matrices)))
 
 

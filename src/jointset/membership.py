@@ -12,14 +12,14 @@ set of sensors the model is calibrated on these.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from jointset.abilities import message_start
 from jointset.attribution import normal_law
 from jointset.calibration.shared_level import started
-from jointset.contracts import Array, Readings
+from jointset.contracts import Array, Law, Readings
 from jointset.errors import require, require_known
 from jointset.filters.grown import grown
 from jointset.filters.kept import KeptFilter, kept
@@ -206,7 +206,7 @@ def _ratio(before: JointPredictor, after: JointPredictor) -> float:
     assert isinstance(score, MaxStudentised)
     quantiles = []
     for one, count in ((before, n), (after, m)):
-        law: Any = one.filter.law(one.filter_state)
+        law = cast("Law", one.filter.law(one.filter_state))  # of one score: a whole one
         effective = law.effective_sensors(np.ones(count, dtype=bool))[1]
         quantiles.append(float(largest_quantile(independent_count(count, np.asarray(effective), level), level)))
     return quantiles[1] / quantiles[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from jointset.abilities import Splitting
 from jointset.calibration import AgACI, ByClock, require_rule
@@ -188,11 +188,13 @@ def row_rule(wrap: str | None, alpha: float, protocol: str, *, pooled: bool = Tr
     return ByClock(_pooling(rule.rule, lookback)) if isinstance(rule, ByClock) else _pooling(rule, lookback)
 
 
-def _pooling(rule: Any, lookback: int) -> Any:
+def _pooling(rule: Calibration[Any], lookback: int) -> Calibration[Any]:
     """A rule that takes in so many test scores, where it has a pool."""
     if not hasattr(rule, "lookback"):
         return rule
-    return CostAgACI(rule.alpha, lookback=lookback) if isinstance(rule, AgACI) else replace(rule, lookback=lookback)
+    if isinstance(rule, AgACI):
+        return CostAgACI(rule.alpha, lookback=lookback)
+    return replace(cast("Any", rule), lookback=lookback)
 
 
 def filter_row(

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jointset.contracts import Method
+
+if TYPE_CHECKING:
+    from jointset.joint_predictor import JointPredictor
 
 SUN, XU, XIE = "Sun and Yu 2024", "Xu et al. 2024", "Xu and Xie 2023"
 
 
-def _published(maker: str, **form: Any) -> Any:
+def _published(maker: str, **form: Any) -> Callable[..., JointPredictor]:
     """What makes a published method; imported when it does, as most runs have none."""
 
-    def make(**options: Any) -> Any:
+    def make(**options: Any) -> JointPredictor:
         from jointset import published
 
         return getattr(published, maker)(**form, **options)

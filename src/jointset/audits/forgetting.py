@@ -15,6 +15,7 @@ import numpy as np
 
 from jointset.audits.coupling import Fit, decay_rate, fit_window, inputs, starts, trajectories
 from jointset.contracts import Array, Filter
+from jointset.laws import AnyLaw
 
 STEPS = 200
 COPIES = 5
@@ -70,7 +71,7 @@ def score_forgetting(
     steps: int = STEPS,
     scale: float = 1.0,
     window: tuple[int, int] = WINDOW,
-    score: Callable[[Any, Array], Array] | None = None,
+    score: Callable[[AnyLaw, Array], Array] | None = None,
     seed: int = 0,
 ) -> Forgetting:
     """Audit a fitted filter on the last `steps` rows of readings (T, N) in its own units (paper: end of training).
@@ -86,7 +87,7 @@ def coupled_scores(
     values: Array,
     copies: int,
     scale: float = 1.0,
-    score: Callable[[Any, Array], Array] | None = None,
+    score: Callable[[AnyLaw, Array], Array] | None = None,
     seed: int = 0,
 ) -> Array:
     """Scores (copies + 1, T) of coupled copies on rows of readings (T, N), the unperturbed copy first."""
@@ -96,7 +97,7 @@ def coupled_scores(
     return np.stack([rule(laws, np.broadcast_to(y, laws.mean.shape)) for laws, y in pairs], axis=1)
 
 
-def _root_distance(laws: Any, y: Array) -> Array:
+def _root_distance(laws: AnyLaw, y: Array) -> Array:
     return np.sqrt(laws.mahalanobis(y))
 
 
@@ -149,7 +150,7 @@ class Setting(NamedTuple):
 
 
 def robustness(
-    filter: Filter[Any], values: Array, *, score: Callable[[Any, Array], Array] | None = None, seed: int = 0
+    filter: Filter[Any], values: Array, *, score: Callable[[AnyLaw, Array], Array] | None = None, seed: int = 0
 ) -> tuple[Setting, ...]:
     """The rate when steps, copies, scale and window vary one at a time around 200, 5, 1 and 20 .. 100."""
     rows = inputs(values, max(GRID["steps"]))

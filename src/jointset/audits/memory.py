@@ -103,7 +103,7 @@ def rho_score(subject: Subject) -> Record:
 
     filter_ = subject.state_space
     what = "the effect of a wrong state on the score"
-    score: Any = None if subject.ellipsoid else subject.predictor.score.score
+    score = None if subject.ellipsoid else subject.predictor.score.score
     found = score_forgetting(filter_, subject.coupled_values, score=score, seed=subject.seed)
     return {
         "value": found.rho,

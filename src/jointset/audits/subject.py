@@ -43,7 +43,7 @@ class Emitted(NamedTuple):
 
     mean: Array
     variance: Array
-    sample: tuple[Any, ...]
+    sample: tuple[Forecast, ...]
 
 
 @dataclass(frozen=True)

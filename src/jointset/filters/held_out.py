@@ -7,7 +7,7 @@ from typing import Any
 
 from jointset.abilities import Several
 from jointset.abilities import follows_clock as follows_clock
-from jointset.contracts import Array
+from jointset.contracts import Array, Filter, Forecast
 from jointset.panel import Panel
 
 SHARE = 0.15  # of the training rows
@@ -27,17 +27,17 @@ def enough(panel: Panel) -> bool:
     return len(panel) >= FEWEST and int(panel.mask[WARMUP:].any(axis=1).sum()) >= FEWEST - WARMUP
 
 
-def parts_of(filter_: Any) -> int:
+def parts_of(filter_: Filter[Any]) -> int:
     """How many laws a filter has for a pool."""
     return filter_.parts if isinstance(filter_, Several) else 1
 
 
-def laws_of(filter_: Any, state: Any) -> list[Any]:
+def laws_of(filter_: Filter[Any], state: Any) -> list[Any]:
     """Laws of the next reading: one, or those of the parts."""
     return filter_.laws(state) if isinstance(filter_, Several) else [filter_.law(state)]
 
 
-def run_of(filter_: Any, values: Array, state: Any, *times: Array | None) -> tuple[list[Any], Any]:
+def run_of(filter_: Filter[Any], values: Array, state: Any, *times: Array | None) -> tuple[list[Any], Any]:
     """Laws of all rows, one for all rows or those of the parts, and the state after the last row."""
     if isinstance(filter_, Several):
         return filter_.run_laws(values, state, *times)
@@ -45,12 +45,14 @@ def run_of(filter_: Any, values: Array, state: Any, *times: Array | None) -> tup
     return [law], after
 
 
-def plain_run(filter_: Any, values: Array, state: Any, *times: Array | None) -> tuple[Any, Any]:
+def plain_run(filter_: Filter[Any], values: Array, state: Any, *times: Array | None) -> tuple[Forecast, Any]:
     """Laws of all rows and the state after the last one."""
     return filter_.run(values, state, *times)
 
 
-def blocks_of_laws(filter_: Any, panel: Panel, run: Callable[..., Any] = plain_run) -> Iterator[tuple[int, Any]]:
+def blocks_of_laws(
+    filter_: Filter[Any], panel: Panel, run: Callable[..., Any] = plain_run
+) -> Iterator[tuple[int, Any]]:
     """Laws of consecutive rows of a panel from a fresh state, with the first row of each block."""
     rows, n = panel.values.shape
     state, size = filter_.start(), max(1, BLOCK // n**2)

@@ -7,7 +7,7 @@ to rest again, at another place; from then on a row costs two products with a ve
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from jointset.covariance_modes import StepCovariances, step_covariances
 from jointset.errors import InputError
 from jointset.laws import DenseLaw
 from jointset.triangles import NOT_DEFINITE
+
+if TYPE_CHECKING:
+    from jointset.filters.kalman import GraphLGSSM
 
 DENSE = 64  # sensors up to which this is the faster way
 REST = 1e-13  # relative change of a covariance that counts as none
@@ -120,7 +123,7 @@ class Course:
 class OffRest:
     """The laws of the rows (T, N) of a run that a filter, a `GraphLGSSM`, meets off rest."""
 
-    def __init__(self, filter_: Any, values: Array) -> None:
+    def __init__(self, filter_: GraphLGSSM, values: Array) -> None:
         self.filter, self.values = filter_, values
         self.dense = not filter_._alone and values.shape[1] <= DENSE
         self.found: dict[int, tuple[Array, Covariance]] = {}

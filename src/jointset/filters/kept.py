@@ -7,12 +7,12 @@ where it was, and tells of the others what it always did. The law of the rest is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from jointset.abilities import Clocked, Named, Restarting
-from jointset.contracts import Array
+from jointset.contracts import Array, Filter, Law
 from jointset.panel import Panel
 from jointset.storage import storable
 
@@ -22,7 +22,7 @@ from jointset.storage import storable
 class KeptFilter:
     """The filter of `total` sensors of which those at `places` (k,) are left."""
 
-    inner: Any
+    inner: Filter[Any]
     places: Array
     total: int
 
@@ -34,19 +34,19 @@ class KeptFilter:
         """That of the filter."""
         return self.inner.start()
 
-    def law(self, state: Any) -> Any:
+    def law(self, state: Any) -> Law:
         """Law of the next reading (k,)."""
-        return self.inner.law(state).select(self.places)
+        return cast("Law", self.inner.law(state)).select(self.places)
 
     def step(self, state: Any, y: Array) -> Any:
         """State after one reading (k,), NaN = missing."""
         return self.inner.step(state, self._whole(np.asarray(y, dtype=float)))
 
-    def run(self, values: Array, state: Any, times: Array | None = None) -> tuple[Any, Any]:
+    def run(self, values: Array, state: Any, times: Array | None = None) -> tuple[Law, Any]:
         """Laws of all rows (T, k) and the state after the last one."""
         clock = () if times is None else (times,)
         laws, after = self.inner.run(self._whole(np.asarray(values, dtype=float)), state, *clock)
-        return laws.select(self.places), after
+        return cast("Law", laws).select(self.places), after
 
     def _whole(self, values: Array) -> Array:
         """Readings (..., total) with those of the sensors that left missing."""
@@ -70,14 +70,15 @@ class KeptFilter:
 
     def expect(self, state: Any, when: int) -> Any:
         """The state when the next reading is known to come at this time (epoch seconds)."""
-        return self.inner.expect(state, when) if self.follows_clock else state
+        inner = self.inner
+        return inner.expect(state, when) if isinstance(inner, Clocked) and inner.follows_clock else state
 
     def restart(self, state: Any) -> Any:
         """The state with an empty history, where the filter has one."""
         return self.inner.restart(state) if isinstance(self.inner, Restarting) else state
 
 
-def kept(filter_: Any, places: Array, total: int) -> KeptFilter:
+def kept(filter_: Filter[Any], places: Array, total: int) -> KeptFilter:
     """The filter of `total` sensors on those at these places."""
     if isinstance(filter_, KeptFilter):
         return KeptFilter(filter_.inner, filter_.places[places], filter_.total)

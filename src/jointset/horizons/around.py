@@ -38,7 +38,7 @@ def predicted_ahead(predictor: JointPredictor, law: Forecast, region: Region, st
 def stepped(predictor: JointPredictor, horizon: Horizon, law: Forecast, y: Array) -> Horizon:
     """The horizon after one more row (N,), from the law that was emitted for it."""
     walk = AheadPass(predictor, horizon, y[None], None)
-    walk.see(_batch_of_one(law))
+    walk.see(_Batch(law))
     return walk.finish()[1]
 
 
@@ -56,11 +56,6 @@ def run_through(
         ahead, predictors[i].horizon = walk.finish()
         runs[i] = (replace(runs[i][0], ahead=ahead), runs[i][1])
     return runs
-
-
-def _batch_of_one(law: Forecast) -> _Batch:
-    """The law of one row as that of a batch."""
-    return _Batch(law)
 
 
 class _Batch:

@@ -14,7 +14,7 @@ from jointset.calibration.late import windows_needed
 from jointset.contracts import Array, MeanModel, Score
 from jointset.errors import InputError, require
 from jointset.horizons.direct import Seen, learn_direct
-from jointset.horizons.horizon import Horizon, variances_of
+from jointset.horizons.horizon import Centred, Horizon, variances_of
 from jointset.horizons.passes_ahead import AheadPass
 from jointset.own_bands import own_quantiles
 from jointset.panel import Panel
@@ -121,7 +121,7 @@ def _seen(predictor: JointPredictor, panel: Panel) -> Seen:
     return Seen(panel, means, np.concatenate(spreads) if known else None)  # type: ignore[arg-type]
 
 
-def _laws(predictor: JointPredictor, panel: Panel) -> Iterator[Any]:
+def _laws(predictor: JointPredictor, panel: Panel) -> Iterator[Centred]:
     """Laws of the rows of a panel in blocks, in the units of the data; of a published method its means."""
     filter_ = predictor.filter
     if not isinstance(filter_, OwnSetting):

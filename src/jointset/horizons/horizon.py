@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
 
 CHUNK = 4_000_000  # numbers that the laws of a block of windows may hold
+
+
+class Centred(Protocol):
+    """What is asked of the law of rows (T, N) here: its mean, and where it has one its variance."""
+
+    @property
+    def mean(self) -> Array:
+        """Means (T, N)."""
+        ...
 
 
 @storable
@@ -67,13 +76,14 @@ class Horizon:
         return radii_at(self.rule, self.pools, self.levels, self.lateness)
 
     def laws(
-        self, predictor: JointPredictor, law: Forecast, before: Array, times: Array | None
+        self, predictor: JointPredictor, law: Centred, before: Array, times: Array | None
     ) -> Iterator[tuple[int, WindowLaw]]:
         """Laws of windows, a few at a time, with the place of the first; from those of the next row (T, N)."""
         size = max(1, CHUNK // (self.steps * before.shape[-1]))
         if self.model is None:
             assert isinstance(predictor.filter, LooksAhead)
-            for rows, window in predictor.filter.ahead(law, self.steps, predictor.shift, predictor.scale):
+            whole = cast("Forecast", law)  # of a filter that looks ahead, as it was emitted
+            for rows, window in predictor.filter.ahead(whole, self.steps, predictor.shift, predictor.scale):
                 yield from ((rows.start + at, window[at : at + size]) for at in range(0, len(window), size))
             return
         variances = variances_of(law)

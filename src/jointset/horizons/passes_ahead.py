@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jointset.calibration.pool import ScorePool
-from jointset.contracts import Array
+from jointset.contracts import Array, Forecast
 from jointset.horizons.direct import fill_from
-from jointset.horizons.horizon import Announced, Horizon, radii_at
+from jointset.horizons.horizon import Announced, Centred, Horizon, radii_at
+from jointset.passes import Laws
 from jointset.scores import MaxStudentised
 from jointset.window_laws import WindowLaw
 
@@ -82,13 +83,13 @@ class AheadPass:
         for place, one in enumerate(horizon.windows):
             self._score(one.law[None].with_steps(), place, from_row=self.old)
 
-    def listening(self, laws: Iterable[tuple[Any, Array, Any]]) -> Iterator[tuple[Any, Array, Any]]:
+    def listening(self, laws: Laws) -> Iterator[tuple[Forecast, Array, Any]]:
         """The blocks of laws as they are, seen on their way."""
         for law, rows, after in laws:
             self.see(law)
             yield law, rows, after
 
-    def see(self, law: Any) -> None:
+    def see(self, law: Centred) -> None:
         """Score the windows that begin with the next rows, from the laws of these rows (T, N)."""
         first, count = self.done, len(law.mean)
         filled = fill_from(self.values[first : first + count], law.mean)
