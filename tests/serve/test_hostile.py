@@ -3,6 +3,7 @@
 import gzip
 import json
 import socket
+import sqlite3
 import threading
 import time
 
@@ -13,14 +14,19 @@ pytest.importorskip("fastapi")
 from starlette.exceptions import HTTPException
 
 from conftest import client_of
+from jointset.limits import UNLIMITED, Limits
 from jointset.live import history, joining, work
 from jointset.live import network as network_module
 from jointset.live.feed import past_of
+from jointset.live.happenings import change
 from jointset.live.history import Asked
+from jointset.live.incidents import cause
 from jointset.live.line_protocol import points
 from jointset.live.network import AS_USUAL
 from jointset.live.opening import open_network
 from jointset.live.requests import _unpacked
+from jointset.live.store import ACTION, FILE, Entry, Store
+from jointset.times import live_seconds
 
 
 def body(rows):
@@ -188,3 +194,79 @@ def test_the_head_of_a_request_is_bounded():
         assert line.recv(1_000).startswith(b"HTTP/1.1 400")
     server.should_exit = True
     thread.join(10)
+
+
+def test_a_listener_that_fails_stops_nobody(network, rows):
+    """A disk that cannot be read while a broker is told of the alarms, or anything else behind a commit."""
+    heard = []
+
+    def fails(entries, changes):
+        raise ValueError("disk I/O error")
+
+    network.listeners += [fails, lambda entries, changes: heard.extend(entries)]
+    assert [answered(network, [row])[0]["row"] for row in rows[:2]] == [1, 2]
+    assert len(heard) == 2
+
+
+def test_alarms_of_a_row_that_closes_by_itself_are_told(network, rows, monkeypatch):
+    """Readings of single sensors whose rest never comes make a row after a while; what it raises is news as well."""
+    heard = []
+    network.listeners.append(lambda entries, changes: heard.extend(changes))
+    raised = change(cause("sensor", ("a",), ("a",), "look at it"), "raised", 0.0)
+    monkeypatch.setattr(network.engine, "step", lambda state, happening: (state, [raised]))
+    name, seconds = network.sensors[0], live_seconds(rows[0]["time"])
+    network.post(f"t,sensor={name} value=1 {seconds}".encode(), "line protocol", "s").result(10)
+    network._heard = -1e9  # long ago
+    end = time.monotonic() + 10
+    while network.standing.number == 0 and time.monotonic() < end:
+        time.sleep(0.02)
+    assert [one["words"] for _, one in heard] == ["look at it"]
+
+
+def test_a_restart_with_other_limits_finds_the_same_numbers(model, rows, tmp_path):
+    """Limits cut off what is shown; scores are what they were."""
+    told = []
+    for limits in (Limits(-0.1, 0.1), UNLIMITED):
+        found = open_network("city", model, tmp_path / "store", AS_USUAL._replace(limits=limits), told.append)
+        if not found.standing.number:
+            answered(found, rows[:5])
+        found.close()
+    assert not told
+
+
+def test_an_action_on_an_alarm_that_is_no_longer_raised_does_not_stop_a_restart(model, rows, tmp_path):
+    """Another --cadence, or another version, may come to other alarms than those that somebody acknowledged."""
+    found, told = open_network("city", model, tmp_path / "store"), []
+    answered(found, rows[:3])
+    found.close()
+    store = Store(tmp_path / "store" / "city" / FILE)
+    action = {"action": "acknowledge", "id": "sustained-1", "time": 0}
+    with store.writing():
+        store.append([Entry(4, ACTION, None, None, None, action)])
+    store.close()
+    found = open_network("city", model, tmp_path / "store", notice=told.append)
+    assert answered(found, rows[3:4])[0]["row"] == 5 and "1 of the rows and actions" in told[0]
+    found.close()
+
+
+def test_a_bridge_goes_on_after_any_error(network, tmp_path):
+    """Whatever fails while a broker is greeted, the next attempt may do."""
+    pytest.importorskip("aiomqtt")
+    from jointset.live.mqtt import Bridge
+    from jointset.live.mqtt_topics import Topics
+
+    tried, told = [], []
+
+    class Address:
+        host = "broker"
+
+        def client(self, will):
+            tried.append(will)
+            raise sqlite3.OperationalError("disk I/O error")
+
+    bridge = Bridge(Address(), Topics("jointset", {"city": network.sensors}, {}), {}, told.append, first=0.01)
+    end = time.monotonic() + 10
+    while len(tried) < 3 and time.monotonic() < end:
+        time.sleep(0.01)
+    bridge.close()
+    assert len(tried) >= 3 and told == ["mqtt: broker cannot be reached (disk I/O error); tried again until it can"]

@@ -104,7 +104,7 @@ class Bridge:
                     client._client.manual_ack_set(True)  # aiomqtt leaves this to paho
                     pause = self.first
                     await self._session(client)
-            except (aiomqtt.MqttError, OSError) as error:
+            except Exception as error:  # of the broker, the line, or the store that is told of: it may pass
                 if pause == self.first:
                     self.note(f"mqtt: {self.address.host} cannot be reached ({error}); tried again until it can")
             finally:

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from jointset.errors import InputError
@@ -155,6 +154,7 @@ class Network:
                     work.flush()
                     standing, held, newest = work.standing, work.held, work.newest
                     entries += work.entries
+                    changes += work.changes
                 for job in jobs:
                     work = Work(self, standing, held, newest)
                     try:
@@ -189,8 +189,12 @@ class Network:
         for done, result, failed in results:
             (done.set_exception if failed else done.set_result)(result)
         for listener in self.listeners if entries else ():
-            with suppress(RuntimeError):  # a loop that is closed: the service is about to stop
+            try:
                 listener(entries, changes)
+            except RuntimeError:  # a loop that is closed: the service is about to stop
+                pass
+            except Exception as error:  # whoever listens, rows must go on
+                logging.getLogger("jointset").error("%s: somebody could not be told", self.name, exc_info=error)
 
     def _fail(self, jobs: list[Post | Act], error: Exception) -> None:
         """Answer requests whose commit failed; everything stands as it stood."""

@@ -103,9 +103,8 @@ def standing_of(store: Store, model: JointPredictor, engine: Alarms, notice: Cal
             standing, same = replayed(standing, engine, entry)
         differ += not same
     if differ:
-        notice(
-            f"{store.path}: {differ} rows have other numbers than before the restart: was jointset or NumPy changed?"
-        )
+        what = f"{differ:,} of the rows and actions after the last snapshot came to something else than before"
+        notice(f"{store.path}: {what}: was jointset, NumPy or --cadence changed?")
     return standing
 
 
