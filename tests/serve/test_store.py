@@ -3,7 +3,9 @@
 import json
 import shutil
 import sqlite3
+import tarfile
 import zlib
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -17,6 +19,8 @@ from jointset.live.network import AS_USUAL
 from jointset.live.opening import open_network
 from jointset.live.snapshots import from_bytes, to_bytes
 from jointset.live.store import VERSION, Store
+
+OLD_STORE = Path(__file__).parents[1] / "data" / "store-before-even-jumps.tar.xz"
 
 
 def told(*words):
@@ -234,6 +238,25 @@ def test_a_snapshot_of_another_version_is_one_line(kept, model):
     change_snapshots(kept / "city" / "readings.db", lambda parts: parts.pop("clock"))
     with pytest.raises(InputError, match="state after number 30 is of another version"):
         open_network("city", model, kept)
+
+
+def test_a_store_that_older_code_wrote_goes_on(tmp_path):
+    """Written before jumps had a measure of how even they are: 15 rows, the last snapshot after 10, an open alarm."""
+    notes = []
+    with tarfile.open(OLD_STORE) as file:
+        file.extractall(tmp_path, filter="data")
+    rows, after = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("rows", "after"))
+    for number in (15, 16):  # the second start is from a snapshot that this version wrote
+        settings = AS_USUAL._replace(every=1)
+        network = open_network("city", tmp_path / "model", tmp_path / "store", settings, notes.append)
+        assert network.standing.number == number and [one.kind for one in network.standing.alarms.open] == ["sustained"]
+        again = network.post(json.dumps(rows[13:15]).encode(), "json").result(10)[0]
+        assert again == [{**one, "repeated": True} for one in after]
+        later = {**rows[14], "time": f"1970-01-04T00:{number}:00Z"}
+        assert network.post(json.dumps(later).encode(), "json").result(10)[0][0]["row"] == number + 1
+        network.close()
+    words = "city: an older jointset fitted the model, no jumps of neighbourhoods are seen: fit it again"
+    assert notes == [words, words]
 
 
 def test_what_is_kept_is_bounded(model, rows, tmp_path):

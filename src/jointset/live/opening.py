@@ -53,6 +53,8 @@ def open_network(
             store, predictor = _store(place, model, name)
             engine = engine_for(predictor, settings.cadence)
             standing = standing_of(store, predictor, engine, notice)
+            if engine.jumps is None and predictor.usual is not None and predictor.usual.jumps is not None:
+                notice(f"{name}: an older jointset fitted the model, no jumps of neighbourhoods are seen: fit it again")
     except StoreError as error:
         raise InputError(str(error)) from None
     return Network(name, store, standing, engine, settings, lock)
