@@ -27,7 +27,7 @@ def net(clocked):
 
 
 @pytest.mark.parametrize("gaps", [False, True])
-def test_steps_are_the_run(net, clocked, gaps):
+def test_steps_are_the_run(net, clocked, gaps, same):
     values = clocked.values[:60].copy()
     if gaps:
         values[np.random.default_rng(0).random(values.shape) < 0.3] = np.nan
@@ -36,11 +36,11 @@ def test_steps_are_the_run(net, clocked, gaps):
     state = net.expect(net.start(), int(HOURS[0]))
     for t, y in enumerate(values):
         law = net.law(state)
-        np.testing.assert_array_equal(law.mean, laws.mean[t])
-        np.testing.assert_array_equal(law.factor, laws[t].factor)
+        same(law.mean, laws.mean[t])
+        same(law.factor, laws[t].factor)
         state = net.step(state, y)
     for one, other in zip(state, after, strict=True):
-        np.testing.assert_array_equal(one, other)
+        same(one, other)
 
 
 def test_blocks_of_a_run_change_no_digit(net, clocked, monkeypatch):
@@ -99,10 +99,10 @@ def test_pool_has_the_moments_of_its_members(net, clocked):
     whole = net.run(clocked.values[:40], net.start(), HOURS[:40])[0]
     parts = [one.run(clocked.values[:40], one.start(), HOURS[:40])[0] for one in net.split()]
     mean = (parts[0].mean + parts[1].mean) / 2
-    np.testing.assert_allclose(whole.mean, mean, atol=1e-12)
+    np.testing.assert_allclose(whole.mean, mean, rtol=1e-5, atol=1e-6)  # single precision
     spread = (parts[0].mean - parts[1].mean) / 2
     covariance = (parts[0].dense() + parts[1].dense()) / 2 + spread[..., :, None] * spread[..., None, :]
-    np.testing.assert_allclose(whole.dense(), covariance, atol=1e-10)
+    np.testing.assert_allclose(whole.dense(), covariance, rtol=1e-5, atol=1e-6)
 
 
 def test_works_without_graph_and_clock_and_with_two_sensors():
