@@ -50,6 +50,16 @@ def test_the_whole_row_follows_a_storm_and_forgets_it(panel):
     assert state.whole == pytest.approx(growth[-1], rel=0.3)
 
 
+def test_half_lives_are_tried_on_the_laws_that_a_run_gives(panel):
+    filter_ = ScaledFilter(GraphLGSSM().fit(panel[:2000]), 100.0, 0.0, frozen=True, sensors=np.ones(8))
+    values = panel.values[2000:]
+    laws, _ = filter_.run(values, filter_.start())
+    ((tried, log_dets, counts),) = filter_._distances(panel[2000:], (100.0,))
+    assert len(tried) > 500 and (counts == 8).all()
+    np.testing.assert_allclose(tried, laws.mahalanobis(values)[-len(tried) :])
+    np.testing.assert_allclose(log_dets, laws.log_det[-len(tried) :])
+
+
 def test_no_scale_moves_where_none_has_to(panel):
     """The Kalman filter is the truth here: nothing is to be gained, and the law stays as it is."""
     chosen = ScaledFilter(GraphLGSSM()).fit(panel[:2500])
