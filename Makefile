@@ -66,8 +66,9 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# eleven scripts that measure speed, each within five minutes; --help names them
 bench: $(READY)
-	for script in imports lowrank kalman aci reading saving stream rows published gnf bench; do $(BIN)/python benchmarks/$$script.py; done
+	$(BIN)/python benchmarks/every.py
 
 mutants: $(READY)
 	nice $(BIN)/python benchmarks/mutants.py

@@ -1,5 +1,6 @@
 """The benchmark itself: the deterministic rows against per-step loops, all rows on two cores, jobs, and Dask."""
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -244,19 +245,19 @@ def seven_rows_quietly() -> None:
         run_row(name, one)
 
 
-def commands(folder: str) -> None:
-    """All rows with one job and with two, in turn, best of three: the cores are shared with others."""
-    options = ["--cells", "metr-la-20", "--protocol", "table", "--methods", NON_LEARNED, "--seeds", "10", "--jobs"]
-    rounds = [(bench(folder, *options, "1"), bench(folder, *options, "2")) for _ in range(3)]
-    (one, one_on), (two, two_on) = (map(min, zip(*times, strict=True)) for times in zip(*rounds, strict=True))
+def commands(folder: str, rounds: int, seeds: int) -> None:
+    """All rows with one job and with two, in turn, the best of some rounds: the cores are shared with others."""
+    options = ["--cells", "metr-la-20", "--protocol", "table", "--methods", NON_LEARNED, "--seeds", f"{seeds}"]
+    took = [tuple(bench(folder, *options, "--jobs", jobs) for jobs in "12") for _ in range(rounds)]
+    (one, one_on), (two, two_on) = (map(min, zip(*times, strict=True)) for times in zip(*took, strict=True))
     rows = [
         ("1 job", f"{one:.1f} s", f"{one_on:.1f} s from the first file to the last"),
-        ("2 jobs", f"{two:.1f} s (wanted: at most 120 s)", f"{two_on:.1f} s"),
+        ("2 jobs", f"{two:.1f} s (wanted: at most 120 s for 10 seeds)", f"{two_on:.1f} s"),
         ("2 jobs against 1", f"{one / two:.2f}x as fast (wanted: 1.7x)", f"{one_on / two_on:.2f}x"),
         ("two copies of such work at once, no engine", f"{ceiling():.2f}x: the most these cores give", ""),
     ]
-    title = "jointset bench: all non-learned rows of METR-LA-20, protocol table, 10 seeds, start and end included"
-    show(f"{title}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", rows)
+    title = "jointset bench: all non-learned rows of METR-LA-20, protocol table, start and end included"
+    show(f"{title}, {seeds} seeds, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", rows)
 
 
 def engine(name: str) -> None:
@@ -278,7 +279,7 @@ def engine(name: str) -> None:
     print(time.perf_counter() - start, ends[-1] - ends[0])
 
 
-def dask_overhead() -> None:
+def dask_overhead(rounds: int) -> None:
     folder = os.path.dirname(os.path.abspath(__file__))
 
     def took(name: str) -> list[float]:
@@ -286,8 +287,8 @@ def dask_overhead() -> None:
         done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
         return [float(word) for word in done.stdout.split()]
 
-    rounds = [(took("local"), took("dask")) for _ in range(5)]  # in turn, best of five: shared cores
-    (local, local_on), (dask, dask_on) = (map(min, zip(*times, strict=True)) for times in zip(*rounds, strict=True))
+    both = [(took("local"), took("dask")) for _ in range(rounds)]  # in turn, the best of them: shared cores
+    (local, local_on), (dask, dask_on) = (map(min, zip(*times, strict=True)) for times in zip(*both, strict=True))
     rows = [
         ("local, 2 workers", f"{local:.1f} s", f"{local_on:.1f} s from the first task to the last"),
         ("Dask, 2 workers", f"{dask:.1f} s ({more(dask, local)})", f"{dask_on:.1f} s ({more(dask_on, local_on)})"),
@@ -301,13 +302,17 @@ def more(a: float, b: float) -> str:
 
 
 def main() -> None:
-    dask_overhead()
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name, usual in (("rounds", 3), ("seeds", 10)):
+        parser.add_argument(f"--{name}", type=int, default=usual)
+    asked = parser.parse_args()
+    dask_overhead(asked.rounds)
     if not os.environ.get("JOINTSET_DATA"):
         print("set JOINTSET_DATA to a folder with metr-la.npz for the rest")
         return
     seven_rows()
     with tempfile.TemporaryDirectory() as folder:
-        commands(f"{folder}/out")
+        commands(f"{folder}/out", asked.rounds, asked.seeds)
 
 
 if __name__ == "__main__":

@@ -42,6 +42,24 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         sync_folder(target.parent)
 
 
+@contextmanager
+def held(lock: Path, busy: str = "") -> Iterator[None]:
+    """A file locked by this process alone: others wait, or are refused with what is said of it.
+
+    Where the system or the disk has no locks, the work goes on without.
+    """
+    with lock.open("w") as file:
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+        except BlockingIOError:
+            raise InputError(busy) from None
+        except (ImportError, OSError):
+            pass
+        yield
+
+
 def sync(path: Path) -> None:
     """Bring a file to the disk."""
     with path.open("rb+") as file:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -131,14 +132,25 @@ def show_results(results: Mapping[str, Result], alpha: float) -> None:
         show_limits(result.row(), method)
 
 
-def show_table(columns: tuple[str, ...], rows: list[list[str]], title: str | None = None) -> None:
-    """A table on stdout: the first column names things, the others are numbers."""
+def show_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    title: str | None = None,
+    words: Sequence[str] = (),
+    wide: int | None = None,
+) -> None:
+    """A table on stdout: the first column names things, those in `words` are text, the others are numbers.
+
+    With `wide`, the columns of a table that goes to a file, only text is broken into lines.
+    """
     table = Table(title=title, title_justify="left", title_style="bold")
     for name in columns:
-        table.add_column(name, justify="left" if name == columns[0] else "right")
+        first, text = name == columns[0], name in words
+        whole = wide is not None and (first or not text)
+        table.add_column(name, justify="left" if first or text else "right", no_wrap=whole, overflow="fold")
     for row in rows:
         table.add_row(*row)
-    Console(markup=False, highlight=False).print(table)
+    Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else wide).print(table)
 
 
 def show_summary(run: Run, alpha: float, where: str) -> None:

@@ -7,7 +7,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import jointset
+from jointset.atomic import held
 from jointset.bench.plan import Task
 from jointset.bench.results import (
     keys_of,
@@ -26,7 +27,7 @@ from jointset.bench.results import (
     write_trace,
 )
 from jointset.bench.task import Done
-from jointset.errors import InputError, require
+from jointset.errors import require
 from jointset.extras import optional
 from jointset.writing import new_folder
 
@@ -61,7 +62,8 @@ def fill(
     failed = 0
     begun, record = False, run_record(told or {}) | facts
     try:
-        with _alone(place):
+        busy = f"another run is filling {place}: wait for it, or choose another folder"
+        with held(place / LOCK, busy):
             for done in engine(tasks):
                 if not begun:
                     write_run(place, record)
@@ -78,23 +80,6 @@ def fill(
             with suppress(OSError):
                 place.rmdir()
     return failed
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """The folder for this run alone (where the system has file locks); a second one is refused."""
-    with (folder / LOCK).open("w") as lock:
-        try:
-            import fcntl
-
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:
-            pass
-        except BlockingIOError:
-            raise InputError(f"another run is filling {folder}: wait for it, or choose another folder") from None
-        except OSError:  # no locks on this disk
-            pass
-        yield
 
 
 # ---------------------------------------------------------------------- provenance

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +10,7 @@ import typer
 
 from jointset.commands import readings
 from jointset.errors import InputError, require, some
-from jointset.terminal import busy, note, phases, show_json
+from jointset.terminal import busy, note, phases, show_json, show_table
 
 TRAINING = ("recipe", "steps")  # settings of a learned filter that make it another one; null where they are the default
 WIDTH = 150  # of the table where the output is no terminal
@@ -244,20 +243,14 @@ def _told(value: Any) -> Any:
 
 def show_audits(found: dict[str, Any], title: str) -> None:
     """A table on stdout, audit, its number, the paper's where it prints one, and the verdict; then the light."""
-    from rich.console import Console
-    from rich.table import Table
-
     from jointset.audits.light import overall
     from jointset.audits.page import headline
 
-    table = Table(title=title, title_justify="left", title_style="bold")
     numbers = ("value", "paper") if any(headline(record.get("paper")) for record in found.values()) else ("value",)
-    for column in ("audit", *numbers):
-        table.add_column(column, justify="left" if column == "audit" else "right", no_wrap=True)
-    table.add_column("verdict", overflow="fold")
+    rows = []
     for name, record in found.items():
         reason = next((f"{key}: {record[key]}" for key in ("skipped", "failed") if key in record), "no verdict")
-        table.add_row(name, *(headline(record.get(key)) for key in numbers), record.get("verdict") or reason)
-    Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else WIDTH).print(table)
+        rows.append([name, *(headline(record.get(key)) for key in numbers), record.get("verdict") or reason])
+    show_table(("audit", *numbers, "verdict"), rows, title, words=("verdict",), wide=WIDTH)
     light = overall(found)
     typer.echo(f"{light['light'].upper()}: {light['verdict']}.")

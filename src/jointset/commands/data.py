@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jointset.terminal import busy, show_json
+from jointset.terminal import busy, show_json, show_table
 
 if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
@@ -41,7 +39,7 @@ def list_(as_json: Json = False) -> None:
         steps, sensors = entry.shape
         size = (f"{sensors:,}", f"{steps:,}", every(entry.cadence))
         rows.append([name, *size, whereabouts(name), entry.licence])
-    show_table(("name", "sensors", "steps", "every", "here", "licence"), rows, words=("name", "here", "licence"))
+    show_table(("name", "sensors", "steps", "every", "here", "licence"), rows, words=("here", "licence"), wide=WIDE)
     typer.echo("NAME-K is a cell of K sensors, such as metr-la-20 or grssf-a-60: jointset data show metr-la-20")
 
 
@@ -72,7 +70,7 @@ def check(name: Name, as_json: Json = False) -> None:
     if as_json:
         show_json([{"fact": row.fact, "expected": row.expected, "found": row.found, "ok": row.ok} for row in facts])
     else:
-        show_table(columns, rows, words=columns)
+        show_table(columns, rows, words=columns, wide=WIDE)
     if any(row.ok is False for row in facts):
         raise typer.Exit(1)
 
@@ -213,7 +211,7 @@ def show_blocks(cell: Cell) -> None:
         gone = 1.0 - float(cell.observed(block).mean())
         cells = [f"{block.stop - block.start:,}", *ends(cell, block), percent(gone)]
         rows.append([name, *cells, f"{repairs.carried + repairs.median:,}"])
-    show_table(("block", "steps", "from", "to", "gaps", "filled"), rows, words=("block",))
+    show_table(("block", "steps", "from", "to", "gaps", "filled"), rows, wide=WIDE)
 
 
 def ends(cell: Cell, block: slice) -> tuple[str, str]:
@@ -249,7 +247,7 @@ def show_sensors(cell: Cell, limit: int | None) -> None:
         for name, mean, sd, gone, edges in sensor_rows(cell)[:limit]
     ]
     title = f"training block{', ' + cell.unit if cell.unit else ''}"
-    show_table(("sensor", "mean", "sd", "gaps", "neighbours"), rows, words=("sensor",), title=title)
+    show_table(("sensor", "mean", "sd", "gaps", "neighbours"), rows, title, wide=WIDE)
     if limit is not None and n > limit:
         low, middle, high = np.quantile(cell.scale, [0, 0.5, 1])
         rest = f"{n - limit} more sensors (--all lists them)"
@@ -263,19 +261,3 @@ def percent(share: float) -> str:
     ('8.1 %', '0.01 %')
     """
     return f"{100 * share:.1f} %" if share == 0 or share >= 0.0005 else f"{100 * share:.2f} %"
-
-
-def show_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[str], title: str | None = None
-) -> None:
-    """A table on stdout; the columns in `words` are text and stand left, the others are numbers."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for name in columns:
-        whole = name not in words or name == columns[0]
-        table.add_column(name, justify="left" if name in words else "right", no_wrap=whole)
-    for row in rows:
-        table.add_row(*row)
-    Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else WIDE).print(table)

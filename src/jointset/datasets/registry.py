@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from jointset.atomic import held
 from jointset.datasets.download import DownloadError, Progress, download, progress_bar, sha256_of
 from jointset.datasets.grssf import TRACKS, generate_grssf
 from jointset.datasets.sources.entry import Check, Dataset, DataWarning, Home
@@ -261,20 +262,14 @@ def _obtain(name: str, home: Home, folder: Path, force: bool, progress: Progress
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """The folder, made if need be, for this process alone; others wait (where the system has file locks)."""
+    """The folder, made if need be, for this process alone; others wait."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("w")
+        (folder / ".lock").touch()
     except OSError as error:
         hint = "set XDG_CACHE_HOME to a folder you can write to"
         raise InputError(f"cannot write to {folder} ({error.strerror or error}): {hint}") from None
-    with lock:
-        try:
-            import fcntl
-
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        except (ImportError, OSError):  # no locks on this system or disk: go on without
-            pass
+    with held(folder / ".lock"):
         yield
 
 
