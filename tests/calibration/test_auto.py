@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jointset.calibration import ACI, Auto, Split
-from jointset.calibration.auto import HIGHEST, LOWEST, TURN
+from jointset.calibration.auto import CALM, HIGHEST, LOWEST, TURN, calm
 from jointset.datasets.grssf import generate_grssf
 from jointset.methods import predictor_for, three_blocks
 
@@ -30,6 +30,24 @@ def test_on_exchangeable_scores_it_costs_at_most_a_hundredth_of_the_width(law):
         assert inside / 5000 == pytest.approx(0.9, abs=0.005)
         costs.append(np.sqrt(radii).mean() / np.sqrt(np.sort(scores)[inside - 1]) - 1)
     assert np.mean(costs) < 0.01
+
+
+def test_chance_is_let_be_and_what_is_beyond_it_counts_in_full():
+    """The bound on the miss rate needs calm(E) >= E - CALM / 2."""
+    excess = np.linspace(-80.0, 80.0, 641)
+    heard = np.array([calm(one, CALM) for one in excess.tolist()])
+    assert (np.abs(heard) <= np.abs(excess)).all() and (np.diff(heard) >= 0.0).all()
+    assert (heard >= excess - CALM / 2 - 1e-12).all()
+    assert calm(1.0, CALM) < 0.1 and calm(40.0, CALM) > 39.0
+
+
+def test_who_widens_the_set_decides_what_is_a_miss_and_not_what_size_is_followed():
+    rule = Auto()
+    state = rule.start(np.random.default_rng(0).chisquare(5, 300))
+    score = 1.5 * rule.radius(state)
+    alone, lifted = rule.update(state, score), rule.update(state, score, 2.0)
+    assert alone[:5] == lifted[:5]
+    assert alone.excess == pytest.approx(lifted.excess + 1.0)
 
 
 @pytest.mark.parametrize("factor", [4.0, 0.25])

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from jointset import Panel
 from jointset.calibration import ACI, PID, Auto, ByClock, DtACI, Split, calibration
@@ -103,6 +104,17 @@ def test_where_hours_are_alike_nothing_is_made_up(seed):
     best = np.sort(scores)[math.ceil(0.9 * len(scores)) - 1]
     assert np.sqrt(radii).mean() < 1.012 * math.sqrt(best)
     assert split.radius(split.start(known[0])) == ByClock(split).radius(ByClock(split).start(known[0]))
+
+
+def test_a_single_sensor_without_a_course_pays_at_most_a_hundredth_of_the_width():
+    """Beside the one radius that covers as much of the law of the scores: chance of the hours must not be followed."""
+    costs, times, rule = [], HOUR * np.arange(5000), ByClock(Auto())
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        start = rule.start(rng.chisquare(1, 1500), times[:1500])
+        radii = rule.run(start, rng.chisquare(1, 3500), times[1500:])[0]
+        costs.append(np.sqrt(radii).mean() / math.sqrt(chi2.ppf(chi2.cdf(radii, 1).mean(), 1)) - 1)
+    assert np.mean(costs) < 0.01
 
 
 def test_an_hour_that_changes_its_ways_is_followed():

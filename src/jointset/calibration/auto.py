@@ -9,12 +9,12 @@ calibration block, in order of time, sets quantiles and weights: on exchangeable
 On top comes a push that depends on E, the misses so far beyond alpha a step, and on r, the exponential mean of the last
 30 or so misses:
 
-    log radius = mixture + gain (E_0 sinh(E / E_0) + 40 (r - alpha)).
+    log radius = mixture + gain (E_0 sinh(calm(E) / E_0) + calm(60 (r - alpha))),    calm(x) = x^3 / (x^2 + 4^2).
 
-Near 0 the first term is ACI's feedback (a miss moves the level by about 0.0075); far from it grows without end. Where
-scores lie within a factor e^R of the mixture, E stays below E_0 asinh(R / (gain E_0) + 4 alpha) + 1, so the miss rate
-of T steps, of any sequence, is at most that over T above alpha. Downwards E ends at -3 E_0: scores of 0 can be missed
-by no set.
+A few misses more or less, which are chance, hardly count; beyond them the first term is ACI's feedback (a miss moves
+the level by about 0.0075), and far away it grows without end. calm(x) is at least x - 2, so where scores lie within a
+factor e^R of the mixture, E stays below E_0 asinh(R / (gain E_0) + 12 alpha) + 3, and the miss rate of T steps, of any
+sequence, is at most that over T above alpha. Downwards E ends at -6 E_0: scores of 0 can be missed by no set.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ from jointset.storage import storable
 
 # Chosen on simulated series and on validation blocks of the real cells; docs/drift.md says what test blocks prompted.
 RATES = (1 / 4, 1 / 16, 1 / 64, 1 / 256, 1 / 1024, 0.0)
-LEARNING = 1.0  # of the weights, for losses in units of the spread
-SHARED = 0.0005  # of all weight, spread evenly at every step
+LEARNING = 2.0  # of the weights, for losses in units of the spread
+SHARED = 0.001  # of all weight, spread evenly at every step
 FEEDBACK = 0.0075  # change of the level by a miss, as ACI's gamma
-PROMPT, MEMORY = 40.0, 1 / 30  # misses that the recent miss rate counts for, and the rate of its mean
-TURN = 10.0  # E_0: misses too many from which the push grows faster than linearly
-LOWEST, HIGHEST = -3.0, 8.0  # bounds of E / E_0
+PROMPT, MEMORY = 60.0, 1 / 30  # misses that the recent miss rate counts for, and the rate of its mean
+CALM = 4.0  # misses too many, or too few, from which they count
+TURN = 5.0  # E_0: misses too many from which the push grows faster than linearly
+LOWEST, HIGHEST = -6.0, 16.0  # bounds of E / E_0
 JUMP = 3.0  # a score further away than so many spreads counts as so far
 FAR = 600.0  # bound of logarithms: floats end at 709
 
@@ -103,16 +104,17 @@ class Auto:
         for size, quantile, gain, weight in zip(*state[:4], strict=True):
             logs += weight * (size + quantile)
             push += weight * gain
-        logs += push * (TURN * math.sinh(state.excess / TURN) + PROMPT * (state.recent - self.alpha))
+        recent = calm(PROMPT * (state.recent - self.alpha), CALM)
+        logs += push * (TURN * math.sinh(calm(state.excess, CALM) / TURN) + recent)
         return math.exp(min(max(logs, -FAR), FAR))
 
-    def update(self, state: AutoState, score: float) -> AutoState:
-        """State after one score; NaN leaves it as it is."""
+    def update(self, state: AutoState, score: float, lift: float = 1.0) -> AutoState:
+        """State after one score; NaN leaves it as it is. The set had `lift` times the radius of the state."""
         if math.isnan(score):
             return state
         x, jump = _log(score), JUMP * state.spread
         own = [size + quantile for size, quantile in zip(state.sizes, state.quantiles, strict=True)]
-        miss = score > self.radius(state)
+        miss = score > lift * self.radius(state)
         excess = state.excess + miss - self.alpha
         bounded = min(max(excess, LOWEST * TURN), HIGHEST * TURN)
         return AutoState(
@@ -152,6 +154,12 @@ class Auto:
         half = min(self.alpha, 1.0 - self.alpha) / 2.0
         slope = order_statistic(ordered, 1.0 - self.alpha + half) - order_statistic(ordered, 1.0 - self.alpha - half)
         return min(max(slope / (2.0 * half), 0.1 * spread), 20.0 * spread)
+
+
+def calm(excess: float, scale: float) -> float:
+    """Little of an excess below the scale, which is chance; beyond it nearly all."""
+    square = excess * excess
+    return excess * square / (square + scale * scale)
 
 
 def _log(score: float) -> float:

@@ -6,10 +6,13 @@
 explains them. The rule works on the scores left, and its radius is multiplied back: a reading is inside when its score
 is at most that. Then each node counts E, the misses at its time beyond alpha a row, and is raised by
 
-    step E^3 / (E^2 + CALM^2),    step = RATE spreads of the logarithms left:
+    step calm(E),    step = RATE spreads of the logarithms left,    calm(E) = E^3 / (E^2 + c^2):
 
-a few misses, which are chance, hardly count, and an hour that changes its ways is followed as by ACI. A row counts for
-the two nodes beside its time, for the nearer one more. A rule that does not adapt keeps the multiplier as it is.
+a few misses, which are chance, hardly count, and an hour that changes its ways is followed as by ACI. What is chance
+goes by the calibration block: c is CALM where hours differ for certain, and STILL where chance explains all of it. A
+row counts for the two nodes beside its time, for the nearer one more. A rule that does not adapt keeps the multiplier
+as it is. `Auto`, which follows the size of the scores, is given them before nodes are raised, or it would take back
+what they add.
 
 Without time stamps there is no clock, and the rule is alone. Times are UTC; a row whose time is not told follows the
 last one at the usual interval.
@@ -24,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from jointset.calibration.auto import Auto
+from jointset.calibration.auto import Auto, calm
 from jointset.calibration.clock_course import DAY, NODES, course_of, weekday
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.quantiles import calibration_scores
@@ -33,14 +36,14 @@ from jointset.contracts import Array, Calibration
 from jointset.errors import require
 from jointset.storage import storable
 
-RATE, CALM = 0.2, 4.0  # spreads for a miss, and misses too many from which they count; chosen on validation blocks
+RATE, CALM, STILL = 0.2, 4.0, 12.0  # spreads for a miss, and misses from which they count; chosen on validation blocks
 LOWEST, HIGHEST = -30.0, 80.0  # bounds of E
 OFTEN = 300  # seconds; rows that come more often move them less, each
 
 
 @storable
 class ByClockState(NamedTuple):
-    """State of the rule, log multipliers of the nodes and of the weekdays (Monday first) as calibrated, step, and E.
+    """State of the rule, log multipliers of the nodes and of the weekdays (Monday first) as calibrated, step, E and c.
 
     `next` is the time of the next row (epoch seconds), `cadence` the seconds between rows; 0: there is no clock.
     """
@@ -52,6 +55,7 @@ class ByClockState(NamedTuple):
     excess: tuple[float, ...]
     next: int
     cadence: int
+    calm: float = CALM
 
 
 @storable
@@ -96,8 +100,9 @@ class ByClock:
             excess=(0.0,) * NODES,
             next=int(times[-1]) + cadence,
             cadence=cadence,
+            calm=STILL + found.certain * (CALM - STILL),
         )
-        left = values / np.array([_multiplier(state, state.excess, when) for when in np.asarray(times).tolist()])
+        left = values / np.array([_factors(state, state.excess, when)[0] for when in np.asarray(times).tolist()])
         return state._replace(rule=self.rule.start(left))
 
     def expect(self, state: ByClockState, when: int) -> ByClockState:
@@ -110,7 +115,7 @@ class ByClock:
 
     def multiplier(self, state: ByClockState) -> float:
         """What the clock makes of the scores at the next row's time."""
-        return _multiplier(state, state.excess, state.next) if state.cadence else 1.0
+        return math.prod(_factors(state, state.excess, state.next)) if state.cadence else 1.0
 
     def update(self, state: ByClockState, score: float) -> ByClockState:
         """State after one score; NaN moves nothing but the clock."""
@@ -119,9 +124,9 @@ class ByClock:
         after = state._replace(next=state.next + state.cadence)
         if math.isnan(score):
             return after
-        factor = self.multiplier(state)
-        radius = float(self.rule.radius(state.rule)) * factor
-        inner = self.rule.update(state.rule, score / factor)
+        course, lift = _factors(state, state.excess, state.next)
+        radius = float(self.rule.radius(state.rule)) * (course * lift)
+        inner = self._follow(state.rule, score, course, lift)
         if not state.step:
             return after._replace(rule=inner)
         excess = list(state.excess)
@@ -139,21 +144,27 @@ class ByClock:
         when = state.next + state.cadence * np.arange(len(values)) if times is None else np.asarray(times)
         end = int(when[-1]) + state.cadence
         if not state.step:
-            factors = np.array([_multiplier(state, state.excess, one) for one in when.tolist()])
+            factors = np.array([_factors(state, state.excess, one)[0] for one in when.tolist()])
             radii, inner = self.rule.run(state.rule, values / factors)
             return radii * factors, state._replace(rule=inner, next=end)
         radii, rule, inner, excess = np.empty(len(values)), self.rule, state.rule, list(state.excess)
         for t, (score, one) in enumerate(zip(values.tolist(), when.tolist(), strict=True)):
-            factor = _multiplier(state, excess, one)
-            radii[t] = radius = float(rule.radius(inner)) * factor
+            course, lift = _factors(state, excess, one)
+            radii[t] = radius = float(rule.radius(inner)) * (course * lift)
             if score == score:
-                inner = rule.update(inner, score / factor)
+                inner = self._follow(inner, score, course, lift)
                 _count(excess, one, (score > radius) - self.alpha)
         return radii, state._replace(rule=inner, excess=tuple(excess), next=end)
 
     def infinite_share(self, state: ByClockState) -> float:
         """That of the rule."""
         return float(self.rule.infinite_share(state.rule))
+
+    def _follow(self, inner: Any, score: float, course: float, lift: float) -> Any:
+        """State of the rule after a score; one that follows sizes is told of the lift, others have it divided out."""
+        if isinstance(self.rule, Auto):
+            return self.rule.update(inner, score / course, lift)
+        return self.rule.update(inner, score / (course * lift))
 
 
 def cadence_of(times: Array) -> int:
@@ -168,18 +179,12 @@ def _place(when: int) -> tuple[int, int, float]:
     return node, (node + 1) % NODES, place - node
 
 
-def _multiplier(state: ByClockState, excess: Sequence[float], when: int) -> float:
-    """Between the two nodes beside a time, times that of its weekday."""
+def _factors(state: ByClockState, excess: Sequence[float], when: int) -> tuple[float, float]:
+    """What the clock makes of the scores at a time as calibrated, weekday included, and the lift by misses since."""
     before, after, beyond = _place(when)
-    logs = (1.0 - beyond) * (state.day[before] + state.step * _push(excess[before]))
-    logs += beyond * (state.day[after] + state.step * _push(excess[after]))
-    return math.exp(logs + state.week[weekday(when)] if state.week else logs)
-
-
-def _push(excess: float) -> float:
-    """Little for a few misses, as many as there are for many."""
-    square = excess * excess
-    return excess * square / (square + CALM * CALM)
+    course = (1.0 - beyond) * state.day[before] + beyond * state.day[after]
+    lift = (1.0 - beyond) * calm(excess[before], state.calm) + beyond * calm(excess[after], state.calm)
+    return math.exp(course + state.week[weekday(when)] if state.week else course), math.exp(state.step * lift)
 
 
 def _count(excess: list[float], when: int, miss: float) -> None:

@@ -6,7 +6,7 @@ hours to either side); on a weekday that of its rows. Rows of one date go togeth
     v = sum over dates (sum of w (1{x > q} - alpha))^2 / (sum of w)^2 / density^2,
 
 and what differs by the clock beyond chance has the variance tau^2 = mean (q - mean q)^2 - mean v, at least 0. A node
-keeps tau^2 / (tau^2 + v) of its distance from the quantile of all.
+keeps tau^2 / (tau^2 + v) of its distance from the quantile of all; with the mean of v that says how certain all are.
 """
 
 from __future__ import annotations
@@ -28,11 +28,15 @@ CLOSE = 0.05  # of probability to either side, between which the density is read
 
 
 class ClockCourse(NamedTuple):
-    """Log multipliers of the nodes, of the weekdays (none where weeks are few), and the spread of what is left."""
+    """Log multipliers of the nodes, of the weekdays (none where weeks are few), and the spread of what is left.
+
+    `certain` is the share of what differs over the day, 0 to 1, that chance does not explain.
+    """
 
     day: tuple[float, ...]
     week: tuple[float, ...]
     spread: float
+    certain: float
 
 
 def course_of(scores: Array, times: Array, alpha: float) -> ClockCourse:
@@ -41,16 +45,16 @@ def course_of(scores: Array, times: Array, alpha: float) -> ClockCourse:
     np.log(scores, out=x, where=np.isfinite(scores) & (scores > 0.0))
     x = np.clip(np.where(np.isposinf(scores), x.max(initial=LEAST), x), LEAST, -LEAST)
     dates = np.unique(times // DAY, return_inverse=True)[1]
-    near, day, week = around_nodes(times), np.zeros(NODES), np.zeros(0)
+    day, week, certain = np.zeros(NODES), np.zeros(0), 0.0
     if len(np.unique(dates)) >= DAYS:
-        day = shrunk_quantiles(x, near, dates, alpha)
+        day, certain = shrunk_quantiles(x, around_nodes(times), dates, alpha)
     left = x - at_nodes(day, times)
     if times[-1] - times[0] >= WEEKS * 7 * DAY:
-        week = shrunk_quantiles(left, (weekday(times)[:, None] == np.arange(7)).astype(float), dates, alpha)
+        week, _ = shrunk_quantiles(left, (weekday(times)[:, None] == np.arange(7)).astype(float), dates, alpha)
         left = left - week[weekday(times)]
     ordered = np.sort(left)
     spread = order_statistic(ordered, 1.0 - alpha / 2.0) - order_statistic(ordered, (1.0 - alpha) / 2.0)
-    return ClockCourse(tuple(day.tolist()), tuple(week.tolist()), max(spread, 0.01))
+    return ClockCourse(tuple(day.tolist()), tuple(week.tolist()), max(spread, 0.01), certain)
 
 
 def weekday(times: Any) -> Any:
@@ -69,8 +73,11 @@ def at_nodes(day: Array, times: Array) -> Array:
     return np.interp(times % DAY * NODES / DAY, np.arange(NODES + 1), np.append(day, day[0]))
 
 
-def shrunk_quantiles(x: Array, weights: Array, dates: Array, alpha: float) -> Array:
-    """Quantiles (G,) of values (m,) under weights (m, G), less that of all, shrunk to 0 as far as chance explains."""
+def shrunk_quantiles(x: Array, weights: Array, dates: Array, alpha: float) -> tuple[Array, float]:
+    """Quantiles (G,) of values (m,) under weights (m, G), less that of all, shrunk to 0 as far as chance explains.
+
+    With them comes the share of their variance that it does not.
+    """
     order = np.argsort(x, kind="stable")
     ordered, sums = x[order], np.cumsum(weights[order], axis=0)
     total, known = sums[-1], sums[-1] > 0.0
@@ -86,8 +93,8 @@ def shrunk_quantiles(x: Array, weights: Array, dates: Array, alpha: float) -> Ar
     by_date = np.zeros((dates.max() + 1, weights.shape[1]))
     np.add.at(by_date, dates, over)
     chance = np.sum(by_date**2, axis=0)[known] / total[known] ** 2 * slope[known] ** 2
-    beyond = float(np.var(found[known]) - chance.mean())
+    beyond = max(float(np.var(found[known]) - chance.mean()), 0.0)
     kept = np.zeros(weights.shape[1])
     if beyond > 0.0:
         kept[known] = beyond / (beyond + chance)
-    return kept * (found - order_statistic(ordered, 1.0 - alpha))
+    return kept * (found - order_statistic(ordered, 1.0 - alpha)), beyond / (beyond + float(chance.mean()) + 1e-300)
