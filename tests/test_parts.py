@@ -10,7 +10,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from jointset.catalogue import LEARNED
 from jointset.filters.kept import KeptFilter
 from jointset.methods import METHODS, load_predictor, predictor_for
 from jointset.parts import PARTS
-from jointset.storage import _NAMES, pack, storable, stored_class, unpack
+from jointset.storage import _NAMES, fits, pack, storable, stored_class, unpack
 
 PANEL = generate_grssf("A", n=8, seed=3, length=700).panel
 WRAPPED = ("kalman:box+pid", "factor+aci", "ewma:box+agaci", "group+dtaci", "copula+aci")
@@ -106,3 +106,13 @@ def test_a_row_around_the_exported_backbone_is_the_usual_row(tmp_path: Path) -> 
     backbone = parts["filter"]["fields"]["backbone"]
     assert backbone["class"] == "GPVARBackbone" and backbone["fields"]["model"]["class"] == "GPVAR"  # as ever
     np.testing.assert_array_equal(load_predictor(tmp_path).predict().bounds, usual.predict().bounds)
+
+
+def test_a_named_type_is_the_class_behind_it():
+    """From numpy 2.5 on `NDArray` is a name given with `type`."""
+    extensions = pytest.importorskip("typing_extensions")
+    scalar = TypeVar("scalar", bound=np.generic)
+    named = extensions.TypeAliasType("Rows", np.ndarray[Any, np.dtype[scalar]], type_params=(scalar,))[np.float64]
+    assert fits(np.zeros(3), named) and fits(None, named | None) and not fits(3.0, named)
+    with pytest.raises(InputError, match="level must be an array, got 3"):
+        unpack(3, {}, "level", named)

@@ -157,7 +157,13 @@ def fits(value: Any, kind: Any) -> bool:
         return isinstance(value, tuple) and len(value) == len(kinds) and all(map(fits, value, kinds))
     if kind in (int, float):
         return isinstance(value, (int, kind)) and not isinstance(value, bool)
-    return isinstance(value, origin or kind)
+    return isinstance(value, _class_of(origin or kind))
+
+
+def _class_of(kind: Any) -> Any:
+    """The class behind the name of a type, which `NDArray` is from numpy 2.5 on; any other kind as it is."""
+    named = getattr(kind, "__value__", None)
+    return kind if named is None else _class_of(get_origin(named) or named)
 
 
 def _words(kind: Any) -> str:
@@ -170,7 +176,8 @@ def _words(kind: Any) -> str:
         return f"a list of {count}{_words(inner[0]).partition(' ')[2]}s"
     if origin is Literal:
         return " or ".join(map(repr, get_args(kind)))
-    return WORDS.get(origin or kind) or f"a {(origin or kind).__name__}"
+    kind = _class_of(origin or kind)
+    return WORDS.get(kind) or f"a {kind.__name__}"
 
 
 def _shown(value: Any) -> str:
