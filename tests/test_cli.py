@@ -173,6 +173,13 @@ def test_version_and_help() -> None:
     assert all(name in jointset("--help").stdout for name in ("demo", "generate", "fit", "predict", "stream"))
 
 
+def test_help_fills_its_lines_and_groups_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "Exit code 3: it is written, but its sets held far fewer of" in jointset("fit", "--help").stdout
+    panels = re.findall(r"─ ([A-Z][a-z ]+) ─", jointset("--help").stdout)
+    assert panels == ["Options", "First steps", "Your readings", "Comparing and auditing", "A service"]
+
+
 def test_help_needs_none_of_the_heavy_libraries() -> None:
     heavy = "{'matplotlib', 'pandas', 'jinja2', 'torch', 'sklearn'}"
     code = f"import sys, jointset.cli; print(*sorted({heavy} & set(sys.modules)))"

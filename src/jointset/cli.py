@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -26,7 +27,7 @@ from jointset.commands.store import store_app
 from jointset.commands.stream import stream_command
 from jointset.commands.tables import tables_command
 from jointset.errors import InputError
-from jointset.terminal import tell_warnings
+from jointset.terminal import flowing, tell_warnings
 
 
 class Commands(TyperGroup):
@@ -44,24 +45,33 @@ class Commands(TyperGroup):
             raise typer.Exit(2) from None
 
 
+COMMANDS: dict[str, dict[str, Callable[..., None]]] = {  # as `jointset --help` groups them
+    "First steps": {"demo": demo_command, "generate": generate_command, "doctor": doctor_command},
+    "Your readings": {
+        "fit": fit_command,
+        "predict": predict_command,
+        "stream": stream_command,
+        "report": report_command,
+        "impute": impute_command,
+        "sensors": sensors_command,
+    },
+    "Comparing and auditing": {
+        "methods": methods_command,
+        "bench": bench_command,
+        "tables": tables_command,
+        "audit": audit_command,
+    },
+    "A service": {"serve": serve_command, "replay": replay_command},
+}
+
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)
-app.add_typer(data_app, name="data")
-app.add_typer(store_app, name="store")
-app.command("doctor")(doctor_command)
-app.command("methods")(methods_command)
-app.command("audit")(audit_command)
-app.command("bench")(bench_command)
-app.command("report")(report_command)
-app.command("tables")(tables_command)
-app.command("demo")(demo_command)
-app.command("generate")(generate_command)
-app.command("fit")(fit_command)
-app.command("predict")(predict_command)
-app.command("stream")(stream_command)
-app.command("replay")(replay_command)
-app.command("impute")(impute_command)
-app.command("sensors")(sensors_command)
-app.command("serve")(serve_command)
+for panel, commands in COMMANDS.items():
+    for name, command in commands.items():
+        app.command(name, help=flowing(command.__doc__), rich_help_panel=panel)(command)
+app.add_typer(data_app, name="data", rich_help_panel="Comparing and auditing")
+app.add_typer(store_app, name="store", rich_help_panel="A service")
+for info in (*data_app.registered_commands, *store_app.registered_commands):
+    info.help = flowing(info.callback.__doc__)
 
 
 def main() -> None:

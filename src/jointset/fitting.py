@@ -11,7 +11,6 @@ from jointset.abilities import Shaped, message_start, shares_of
 from jointset.calibration.shared_level import sharing
 from jointset.contracts import Readings
 from jointset.errors import require
-from jointset.extras import installed
 from jointset.graph_edges import edges_of
 from jointset.labels import panel_of
 from jointset.outliers import scorable, warn_absurd, warn_codes
@@ -26,11 +25,11 @@ MANY = 400  # sensors from which on a product is large enough for several thread
 
 def one_thread(sensors: int = 0) -> AbstractContextManager[Any]:
     """Linear algebra of a few sensors on one thread while inside: on small matrices more threads only wait."""
-    if sensors >= MANY or not installed("threadpoolctl"):  # a bare machine that trains may lack it
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:  # a bare machine that trains
         return nullcontext()
-    from threadpoolctl import threadpool_limits
-
-    limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
+    limits: AbstractContextManager[Any] = threadpool_limits(1 if sensors < MANY else None, user_api="blas")
     return limits
 
 

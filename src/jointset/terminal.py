@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import sys
@@ -87,6 +88,15 @@ def several(count: int, what: str) -> str:
     ('1 row', '1,234 rows')
     """
     return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def flowing(text: str | None) -> str:
+    """A docstring whose paragraphs are one line each, so that a help text fills the terminal it is shown on.
+
+    >>> flowing("Fit it.\\n\\n    A model ends\\n    with its file.\\n    ")
+    'Fit it.\\n\\nA model ends with its file.'
+    """
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text or "").split("\n\n"))
 
 
 def note(text: str) -> None:

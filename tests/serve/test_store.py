@@ -104,6 +104,8 @@ def test_check_export_compact_and_backup(kept, rows, model, tmp_path):
     import pandas as pd
 
     assert told("store", "check", kept).exit_code == 0
+    facts = json.loads(told("store", "check", kept, "--json").stdout)
+    assert all(fact["ok"] for fact in facts) and {fact["network"] for fact in facts} == {"city"}
     for name in ("a.csv", "a.json", "a.parquet"):
         assert "30 rows" in told("store", "export", kept, "--out", tmp_path / name).output
     assert pd.read_parquet(tmp_path / "a.parquet")["time"].tolist() == [row["time"] for row in rows[:30]]

@@ -50,7 +50,7 @@ def findings() -> dict[str, Any]:
     found["missing"] = [
         *(f"{name}: pip install '{name}{needs}'" for name, needs in unfit.items()),
         *(f"{PURPOSES[name]}: pip install 'jointset[{name}]'" for name in lacking),
-        *(f"data set {name}: jointset data fetch {name}" for name in fetched),
+        *([f"data sets {', '.join(fetched)}: jointset data fetch NAME"] if fetched else []),
     ]
     return found
 

@@ -8,23 +8,27 @@ from typing import Annotated
 import typer
 
 from jointset.errors import require
-from jointset.terminal import several, show_table
+from jointset.terminal import busy, several, show_json, show_table
 
 store_app = typer.Typer(no_args_is_help=True, help="What `jointset serve` keeps: check, export, compact, back up.")
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder given as `serve --store`.")]
 
 
 @store_app.command()
-def check(folder: Folder) -> None:
+def check(folder: Folder, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Look whether all that was kept is whole and comes to the same numbers; exit code 1 if not.
 
     Nothing is changed, and the service may run.
     """
     from jointset.live.upkeep import checked
 
-    facts = list(checked(folder))
-    rows = [[one.network, one.fact, one.found, "yes" if one.ok else "NO"] for one in facts]
-    show_table(("network", "fact", "found", "as it should be"), rows)
+    with busy("checking"):
+        facts = list(checked(folder))
+    if as_json:
+        show_json([one._asdict() for one in facts])
+    else:
+        rows = [[one.network, one.fact, one.found, "yes" if one.ok else "NO"] for one in facts]
+        show_table(("network", "fact", "found", "as it should be"), rows)
     if not all(one.ok for one in facts):
         raise typer.Exit(1)
 
@@ -43,7 +47,8 @@ def export(
     require(network is None or network in found, f"there is no network {network!r}: there are {', '.join(found)}")
     require(network is not None or len(found) == 1, f"say which with --network: {', '.join(found)}")
     require(1 <= rows <= 10**9, f"--rows must be at least 1, got {rows}")
-    count = upkeep.export(found[network or next(iter(found))], out, rows)
+    with busy("writing rows"):
+        count = upkeep.export(found[network or next(iter(found))], out, rows)
     typer.echo(f"Wrote {several(count, 'row')} to {out}.")
 
 
@@ -53,7 +58,8 @@ def compact(folder: Folder) -> None:
     from jointset.live import upkeep
 
     for place in upkeep.networks_in(folder):
-        before, after = upkeep.compact(place)
+        with busy(f"compacting {place.name}"):
+            before, after = upkeep.compact(place)
         typer.echo(f"{place.name}: {before / 2**20:.1f} MiB, now {after / 2**20:.1f} MiB")
 
 
@@ -62,5 +68,6 @@ def backup(folder: Folder, target: Annotated[Path, typer.Argument(help="New fold
     """Copy the store while the service runs; the copy can be served, or put in the place of one that is damaged."""
     from jointset.live import upkeep
 
-    names = upkeep.backup(folder, target)
+    with busy("copying"):
+        names = upkeep.backup(folder, target)
     typer.echo(f"Copied {', '.join(names)} to {target}.")
