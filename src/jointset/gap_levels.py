@@ -108,10 +108,9 @@ def restarted_strata(score: Score[Any]) -> Score[Any]:
 
 def shown_radii(score: Score[Any], rule: AnyRule, state: Any) -> tuple[Array | float, float]:
     """What cuts out the next set, and its radius as one number."""
-    gaps, radii, radius = gaps_of(score), next_radii(rule, state), float(rule.radius(state))
-    if gaps is None or gaps.lift == 1.0:
-        return radii, radius
-    return radii * gaps.lift, radius if isinstance(rule, SharedLevel) else radius * gaps.lift
+    gaps, radius = gaps_of(score), float(rule.radius(state))
+    lift = 1.0 if gaps is None else gaps.lift
+    return (next_radii(rule, state) * lift, radius) if isinstance(rule, SharedLevel) else (radius * lift, radius * lift)
 
 
 def in_own_units(score: Score[Any], scores: Array) -> Array:

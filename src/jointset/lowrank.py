@@ -14,11 +14,11 @@ import numpy as np
 
 def namespace(x: Any) -> Any:
     """The module (numpy or torch) that `x` belongs to."""
-    if type(x).__module__.split(".")[0] == "torch":
-        import torch
+    if isinstance(x, np.ndarray) or type(x).__module__.split(".")[0] != "torch":
+        return np
+    import torch
 
-        return torch
-    return np
+    return torch
 
 
 def transpose(x: Any) -> Any:

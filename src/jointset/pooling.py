@@ -9,6 +9,7 @@ has the inverse diag(1/d_k) - V_k V_k', diagonals add up and factors stand side 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from jointset.covariance import Covariance
 from jointset.errors import require
 from jointset.laws import LOG_2PI, AnyLaw, DenseLaw, LowRankLaw
 from jointset.lowrank import apply, transpose
+from jointset.triangles import whitener
 
 if TYPE_CHECKING:
     from jointset.residuals.piecewise import PiecewiseLaw
@@ -35,52 +37,59 @@ def pooled(laws: Sequence[Any], weights: Array, sizes: Array | None = None) -> L
     """
     w = np.asarray(weights, dtype=float)
     shares = w if sizes is None else w / sizes
-    parts = [_Precision.of(law).times(shares[..., k, None]) for k, law in enumerate(laws)]
     first = laws[0].mean  # means are taken from here, so that a level they share is not rounded away
-    pull: Any = sum(part.apply(law.mean - first) for part, law in zip(parts, laws, strict=True))
+    kinds: dict[Any, list[int]] = {}
+    for k, law in enumerate(laws):
+        kinds.setdefault(law.factor.shape if isinstance(law, LowRankLaw) else None, []).append(k)
+    full = [(laws[k], shares[..., k, None]) for k in kinds.pop(None, [])]
+    parts = [_precision([laws[k] for k in own], shares[..., own], first) for own in kinds.values()]
     diagonal: Any = sum(part.diagonal for part in parts)
-    factor = np.concatenate([np.broadcast_to(p.factor, (*first.shape, p.factor.shape[-1])) for p in parts], axis=-1)
-    matrices = [part.matrix for part in parts if part.matrix is not None]
-    if not matrices:
+    pull: Any = sum(part.pull for part in parts)
+    factor: Any = np.concatenate([f for part in parts for f in part.factors], axis=-1) if parts else None
+    if not full:
         side = factor / diagonal[..., None]
         size, turn = np.linalg.eigh(transpose(factor) @ side)  # 1 at most, but for rounding
         side = side @ turn / np.sqrt(np.maximum(1.0 - size, STEADY))[..., None, :]
         return LowRankLaw(first + pull / diagonal + apply(side, apply(transpose(side), pull)), 1.0 / diagonal, side)
-    M: Any = sum(matrices)
-    unit = 1.0 / np.sqrt(np.einsum("...ii->...i", M) + diagonal)  # sensors may differ by many magnitudes
-    P = M - factor @ transpose(factor) + diagonal[..., :, None] * np.eye(first.shape[-1])
-    root = np.linalg.inv(np.linalg.cholesky(unit[..., :, None] * P * unit[..., None, :])) * unit[..., None, :]
+    P: Any = 0.0
+    for law, share in full:
+        white = whitener(steady(law.covariance.matrix))
+        M = share[..., None] * (transpose(white) @ white)
+        P, pull = P + M, pull + apply(M, law.mean - first)
+    variances = np.einsum("...ii->...i", P)
+    unit = 1.0 / np.sqrt(variances + diagonal)  # sensors may differ by many magnitudes
+    if factor is not None:
+        P = P - factor @ transpose(factor)
+        np.einsum("...ii->...i", P)[...] += diagonal
+    root = whitener(unit[..., :, None] * P * unit[..., None, :]) * unit[..., None, :]
     S = transpose(root) @ root
     return DenseLaw(first + apply(S, pull), Covariance(steady(S)))
 
 
 class _Precision(NamedTuple):
-    """The inverse of a covariance: a matrix (..., N, N) or none, plus diag(diagonal) - factor factor'."""
+    """Of low-rank laws of one shape: the sum diag(diagonal) - F F' of their precisions, each times its share.
 
-    matrix: Array | None
+    F has the `factors` side by side; `pull` (..., N) is the sum of the products with the means.
+    """
+
     diagonal: Array
-    factor: Array
+    factors: Array  # (K, ..., N, r)
+    pull: Array
 
-    @classmethod
-    def of(cls, law: AnyLaw) -> _Precision:
-        """That of a law; of diag(d) + L L' it is W - W L C^-1 L' W with W = diag(d)^-1, C = I + L' W L."""
-        if not isinstance(law, LowRankLaw):
-            n = law.mean.shape[-1]
-            return cls(np.linalg.inv(steady(law.covariance.matrix)), np.zeros(n), np.zeros((n, 0)))
-        weight = 1.0 / (law.diagonal + STEADY * law.variance)
-        side = weight[..., None] * law.factor
-        size, turn = np.linalg.eigh(transpose(law.factor) @ side)
-        return cls(None, weight, side @ turn / np.sqrt(1.0 + np.maximum(size, 0.0))[..., None, :])
 
-    def times(self, share: Array) -> _Precision:
-        """The same, multiplied by numbers (..., 1)."""
-        matrix = None if self.matrix is None else share[..., None] * self.matrix
-        return _Precision(matrix, share * self.diagonal, np.sqrt(share)[..., None] * self.factor)
-
-    def apply(self, x: Array) -> Array:
-        """Its product with vectors (..., N)."""
-        out = self.diagonal * x - apply(self.factor, apply(transpose(self.factor), x))
-        return out if self.matrix is None else out + apply(self.matrix, x)
+def _precision(laws: list[LowRankLaw], shares: Array, first: Array) -> _Precision:
+    """Of diag(d) + L L' it is W - W L C^-1 L' W with W = diag(d)^-1, C = I + L' W L; means count from `first`."""
+    share = shares.T.reshape(len(laws), *(shares.shape[:-1] or (1,) * (first.ndim - 1)), 1)
+    L = np.array([law.factor for law in laws])
+    mean, diagonal = np.array([(law.mean, law.diagonal) for law in laws]).swapaxes(0, 1)
+    weight = 1.0 / (diagonal + STEADY * (diagonal + np.einsum("...ir,...ir->...i", L, L)))
+    side = weight[..., None] * L
+    size, turn = np.linalg.eigh(transpose(L) @ side)
+    factors = side @ turn * np.sqrt(share / (1.0 + np.maximum(size, 0.0)))[..., None, :]
+    weight *= share
+    e = mean - first
+    pull = weight * e - apply(factors, apply(transpose(factors), e))
+    return _Precision(weight.sum(0), factors, pull.sum(0))
 
 
 def matched(laws: Sequence[LowRankLaw]) -> LowRankLaw:
@@ -98,7 +107,12 @@ def steady(S: Array) -> Array:
 
     After an absurd reading members disagree so much that rounding makes a sum of theirs indefinite: this share is more.
     """
-    return S * (1.0 + STEADY * np.eye(S.shape[-1]))
+    return S * _lift(S.shape[-1])
+
+
+@lru_cache(maxsize=8)
+def _lift(n: int) -> Array:
+    return 1.0 + STEADY * np.eye(n)
 
 
 class Tails(NamedTuple):

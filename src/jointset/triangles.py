@@ -33,6 +33,16 @@ def cholesky(matrix: Array) -> Array:
         raise InputError(NOT_DEFINITE) from None
 
 
+def whitener(matrix: Array) -> Array:
+    """Inverse of the lower Cholesky factor, of a matrix or a stack (..., N, N): in turn, faster than by inverses."""
+    from scipy.linalg.lapack import dtrtri  # here, so that importing jointset stays fast
+
+    out = matrix.copy()
+    for one in out.reshape(-1, *matrix.shape[-2:]) if matrix.size else []:
+        one[...] = dtrtri(cholesky_in_place(one).T, lower=0, overwrite_c=1)[0].T
+    return out
+
+
 def cholesky_in_place(matrix: Array) -> Array:
     """The same of one matrix (N, N), which it overwrites: a large one need not be fetched from memory again."""
     if not len(matrix):

@@ -1,5 +1,6 @@
 """The default: what it is made of, that its choices see held-out rows only, and what it does without clock or rows."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -111,6 +112,19 @@ def test_all_members_start_at_the_row_after_the_training_rows(network):
     fitted = DefaultFilter(steps=2).fit(Panel(network.values[:700], network.sensors, hours))
     pool = pool_of(fitted)
     assert [state.next for state in pool.start().members] == [3600 * 700] * 2
+
+
+def test_a_live_step_makes_few_calls(network, fitted):
+    """On small networks a step is calls of small functions: their number is its time, and is the same everywhere."""
+    filter_ = WhitenedFilter(PooledFilter(pool_of(fitted).members, np.full(3, 1 / 3), frozen=True))
+    state, calls = filter_.start(), []
+    for y in network.values[900:905]:
+        calls.append(0)
+        sys.setprofile(lambda frame, event, arg: calls.__setitem__(-1, calls[-1] + event.endswith("call")))
+        filter_.law(state)
+        state = filter_.step(state, y)
+        sys.setprofile(None)
+    assert calls[-1] < 600
 
 
 @pytest.mark.parametrize("size", [1e10, 1e30])

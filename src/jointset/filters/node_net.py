@@ -188,14 +188,19 @@ class NodeNet:
         """The weights as the networks use them."""
         return NodeNetWeights(*(np.asarray(x, np.float32) for x in self.weights))
 
+    @cached_property
+    def _own(self) -> tuple[Array, Array]:
+        """What the vectors of the sensors add."""
+        return cells.own_inputs(self._single)
+
     def _spread(self, x: Array) -> Array:
         """Neighbours mixed: S x for data (M, Q, N, k)."""
         if self._mix is None:
             return x
         if isinstance(self._mix, np.ndarray):
             return self._mix @ x
-        flat = np.moveaxis(x, 2, 0)
-        return np.moveaxis((self._mix @ flat.reshape(len(flat), -1)).reshape(flat.shape), 0, 2)
+        flat = x.transpose(2, 0, 1, 3)
+        return (self._mix @ flat.reshape(len(flat), -1)).reshape(flat.shape).transpose(1, 2, 0, 3)
 
     def start(self) -> NodeNetState:
         """Nothing seen: all sensors at their training mean."""
@@ -226,10 +231,11 @@ class NodeNet:
         return self._next_laws(state) if self.apart else [self.law(state)]
 
     def _next_laws(self, state: NodeNetState) -> list[LowRankLaw]:
-        read = self._read(state.last[None], state.change[None], state.seen[None])
-        clock = self.calendar.terms(np.array([state.next]), 1)
-        laws = self._laws(state.second[:, None], read, state.last[None], clock)
-        return [LowRankLaw(law.mean[0], law.diagonal[0], law.factor[0]) for law in laws]
+        of, read, clock = self.__dict__.get("_inputs", (None, None, None))
+        if of is not state:
+            read = self._read(state.last[None], state.change[None], state.seen[None])
+            clock = self.calendar.terms(np.array([state.next]), 1)
+        return [law[0] for law in self._laws(state.second[:, None], read, clock, state.last[None])]
 
     def step(self, state: NodeNetState, y: Array) -> NodeNetState:
         """State after one reading (N,); for a missing one the last value stands, marked as not read."""
@@ -269,37 +275,30 @@ class NodeNet:
             return [LowRankLaw(values, values, np.empty((*values.shape, 0)))] * self._members, state
         T, w = len(values), self._single
         times = state.next + self.cadence * np.arange(T) if times is None else np.asarray(times)
-        clock = self.calendar.terms(np.append(times, times[-1] + self.cadence), T + 1)
+        clock = self.calendar.terms(np.concatenate([times, times[-1:] + self.cadence]), T + 1)
         filled, seen = cells.filled(values, state.last)
-        changes = np.diff(filled, axis=0, prepend=state.last[None])
+        last = np.concatenate([state.last[None], filled[:-1]])
+        changes = filled - last
         read = self._read(filled, changes, seen)
         begin, above = (np.asarray(h, np.float32) for h in (state.first, state.second))
-        first = cells.states(cells.first_gates(read, self._each(clock[:-1]), w), begin, w.first_weight)
+        gates = cells.first_gates(read, clock[None, :-1].astype(np.float32), self._own[0], w)
+        first = cells.states(gates, begin, w.first_weight)
         second = cells.states(cells.second_gates(first, self._spread, w), above, w.second_weight)
-        after = NodeNetState(
-            first[:, -1].copy(),
-            second[:, -1].copy(),
-            filled[-1].copy(),
-            changes[-1].copy(),
-            seen[-1].copy(),
-            int(times[-1]) + self.cadence,
-        )
-        if not laws:
+        parts = (part.copy() for part in (first[:, -1], second[:, -1], filled[-1], changes[-1], seen[-1]))
+        after = NodeNetState._make((*parts, int(times[-1]) + self.cadence))
+        if not laws:  # what the next law needs is known already
+            self.__dict__["_inputs"] = after, read[:, -1:], clock[-1:]
             return [], after
         before = np.concatenate([above[:, None], second[:, :-1]], axis=1)
         earlier = self._read(state.last[None], state.change[None], state.seen[None])
         read = np.concatenate([earlier, read[:, :-1]], axis=1)
-        last = np.concatenate([state.last[None], filled[:-1]])
-        return self._laws(before, read, last, clock[:-1]), after
+        return self._laws(before, read, clock[:-1], last), after
 
     def _read(self, filled: Array, changes: Array, seen: Array) -> Array:
-        """What sensors give (M, T, N, READ), the same for all members."""
-        given = np.stack([filled, changes, seen]).clip(-ABSURD, ABSURD).astype(np.float32)
-        read = cells.readings(given[:1], given[1:2], given[2:], self._spread)
-        return np.broadcast_to(read, (self._members, *read.shape[1:]))
-
-    def _each(self, clock: Array) -> Array:
-        return np.broadcast_to(clock.astype(np.float32), (self._members, *clock.shape))
+        """What sensors give (1, T, N, READ), the same for all members."""
+        given = np.array([filled, changes, seen])
+        given = np.minimum(np.maximum(given, -ABSURD, out=given), ABSURD, out=given).astype(np.float32)
+        return cells.readings(given[:1], given[1:2], given[2:], self._spread)
 
     @cached_property
     def _spreads(self) -> Array:
@@ -307,13 +306,14 @@ class NodeNet:
         tail = self.degrees_of_freedom
         return np.sqrt(tail / (tail - 2.0))
 
-    def _laws(self, second: Array, read: Array, last: Array, clock: Array) -> list[LowRankLaw]:
+    def _laws(self, second: Array, read: Array, clock: Array, last: Array) -> list[LowRankLaw]:
         """The members' laws, given states (M, T, N, h) and the last readings (T, N)."""
-        heads = cells.heads(np.asarray(second, np.float32), read, self._each(clock), self._single)
+        clock = clock[None].astype(np.float32)
+        heads = cells.heads(np.asarray(second, np.float32), read, clock, self._own[1], self._single)
         correction, scale, factor = (x.astype(float) for x in heads)
         scale *= self._spreads[:, None, None]
         factor *= scale[..., None]
-        return [LowRankLaw(*law) for law in zip(last + correction, scale**2, factor, strict=True)]
+        return [LowRankLaw._made(*law) for law in zip(last + correction, scale**2, factor, strict=True)]
 
 
 def joined(nets: Sequence[NodeNet]) -> NodeNet:

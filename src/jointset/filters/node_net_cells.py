@@ -75,29 +75,40 @@ def readings(values: Any, changes: Any, seen: Any, spread: Callable[[Any], Any])
     return xp.concatenate([both, spread(both), seen[..., None]], -1)
 
 
-def first_gates(read: Any, clock: Any, w: NodeNetWeights) -> Any:
+def own_inputs(w: NodeNetWeights) -> tuple[Any, Any]:
+    """What the sensors' own vectors add to the gates of the first state (S, N, 3h) and to the head (S, N, h)."""
+    return w.identity @ w.read_identity + w.read_bias, w.identity @ w.head_identity
+
+
+def first_gates(read: Any, clock: Any, own: Any, w: NodeNetWeights) -> Any:
     """Gate inputs (S, Q, N, 3h) of the first state, of readings and the clock (S, Q, C) at them."""
-    own = w.identity @ w.read_identity + w.read_bias  # (S, N, 3h)
-    return times(read, w.read_weight) + own[:, None] + once(clock, w.read_clock)[:, :, None]
+    out = times(read, w.read_weight)
+    out += own[:, None]
+    out += once(clock, w.read_clock)[:, :, None]
+    return out
 
 
 def second_gates(first: Any, spread: Callable[[Any], Any], w: NodeNetWeights) -> Any:
     """Gate inputs of the second state, of first states (S, Q, N, h)."""
     h = first.shape[-1]
-    mixed = times(first, w.mix_weight[..., :h, :]) + times(spread(first), w.mix_weight[..., h:, :])
-    return mixed + w.mix_bias[:, None]
+    mixed = times(first, w.mix_weight[..., :h, :])
+    mixed += times(spread(first), w.mix_weight[..., h:, :])
+    mixed += w.mix_bias[:, None]
+    return mixed
 
 
-def heads(second: Any, read: Any, clock: Any, w: NodeNetWeights) -> tuple[Any, Any, Any]:
+def heads(second: Any, read: Any, clock: Any, own: Any, w: NodeNetWeights) -> tuple[Any, Any, Any]:
     """Correction of the mean and scale (S, Q, N), factors (S, Q, N, r) in units of the scale.
 
     `clock` (S, Q, C) is that of the reading to come.
     """
     xp, h = namespace(second), second.shape[-1]
     network = once(second.mean(2), w.head_weight[..., h:, :]) + once(clock, w.head_clock) + w.head_bias  # (S, Q, h)
-    own = times(second, w.head_weight[..., :h, :]) + times(read, w.head_read)
-    out = times(gelu(own + network[:, :, None] + (w.identity @ w.head_identity)[:, None]), w.out_weight)
-    out = out + w.out_bias[:, None]
+    inner = times(second, w.head_weight[..., :h, :])
+    inner += times(read, w.head_read)
+    inner += network[:, :, None]
+    inner += own[:, None]
+    out = times(gelu(inner), w.out_weight) + w.out_bias[:, None]
     steep = 3.0 * out[..., 1] - 1.0
     steep = np.minimum(steep, STEEPEST) if xp is np else steep.clamp(max=STEEPEST)
     return out[..., 0], xp.exp(steep) + FLOOR, out[..., 2:]

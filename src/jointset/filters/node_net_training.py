@@ -123,9 +123,10 @@ class NodeNetModel:
         seen = (~missing).to(filled.dtype)
         read = cells.readings(filled.reshape(shape), changes.reshape(shape), seen.reshape(shape), spread)
         before, ahead = (c.reshape(S, T * B, self.clock) for c in (clock[:, :-1], clock[:, 1:]))
-        first = self._states(cells.first_gates(read, before, w), w.first_weight, T)
+        own, own_head = cells.own_inputs(w)
+        first = self._states(cells.first_gates(read, before, own, w), w.first_weight, T)
         second = self._states(cells.second_gates(first, spread, w), w.second_weight, T)
-        correction, scale, factor = cells.heads(second, read, ahead, w)
+        correction, scale, factor = cells.heads(second, read, ahead, own_head, w)
         mean = filled + correction.reshape(S, T, B, N)
         return mean, scale.reshape(S, T, B, N), factor.reshape(S, T, B, N, -1), cells.degrees(w)
 

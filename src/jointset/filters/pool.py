@@ -199,11 +199,21 @@ class PooledFilter(Remembered):
 
     def _heard(self, k: int, laws: Sequence[Any]) -> list[Any]:
         """Those of a member's laws that have a weight."""
+        return [laws[i] for i in self._places[k]]
+
+    @cached_property
+    def _places(self) -> list[list[int]]:
+        """Of every member the places of those of its laws that have a weight."""
         assert self.weights is not None
-        return [law for law, weight in zip(laws, self.weights[self._owners == k], strict=True) if weight > 0]
+        return [np.flatnonzero(self.weights[self._owners == k] > 0).tolist() for k in range(len(self.members))]
 
     def _pooled(self, laws: list[Any]) -> Any:
         """The one law of all that have a weight."""
+        return pooled(laws, *self._shares)
+
+    @cached_property
+    def _shares(self) -> tuple[Array, Array | None]:
+        """Weights that are not 0, and their sizes."""
         assert self.weights is not None
         heard = self.weights > 0
-        return pooled(laws, self.weights[heard], None if self.sizes is None else self.sizes[heard])
+        return self.weights[heard], None if self.sizes is None else self.sizes[heard]

@@ -63,7 +63,13 @@ class NodeWeights(NamedTuple):
 def sigmoid(x: Any) -> Any:
     """Logistic function."""
     xp = namespace(x)
-    return 0.5 * np.tanh(0.5 * x) + 0.5 if xp is np else xp.sigmoid(x)
+    if xp is not np:
+        return xp.sigmoid(x)
+    out = 0.5 * x
+    np.tanh(out, out=out)
+    out *= 0.5
+    out += 0.5
+    return out
 
 
 def gelu(x: Any) -> Any:
@@ -111,9 +117,12 @@ def pooled_gates(y: Any, shift: Any, w: PooledWeights | VectorWeights) -> Any:
 def pooled_step(gates: Any, h: Any, hidden_weight: Any) -> Any:
     """Next state (..., M, h) from gate inputs (..., M, 3h)."""
     n = h.shape[-1]
-    both = sigmoid(gates[..., : 2 * n] + h @ hidden_weight[..., : 2 * n])
-    candidate = namespace(h).tanh(gates[..., 2 * n :] + (both[..., :n] * h) @ hidden_weight[..., 2 * n :])
-    return h + both[..., n:] * (candidate - h)
+    inner = h @ hidden_weight[..., : 2 * n]
+    inner += gates[..., : 2 * n]
+    both = sigmoid(inner)
+    inner = (both[..., :n] * h) @ hidden_weight[..., 2 * n :]
+    inner += gates[..., 2 * n :]
+    return h + both[..., n:] * (namespace(h).tanh(inner) - h)
 
 
 def pooled_heads(h: Any, w: PooledWeights | VectorWeights, n: int) -> tuple[Any, Any, Any]:

@@ -114,14 +114,15 @@ class VARFilter:
     def law(self, state: VARState) -> Any:
         """Law of the next reading."""
         mean, scale = self._next(state)
-        return self.correlations.run(np.full(mean.shape, np.nan), mean, scale, state.correlations)[0][0]
+        return self.correlations.law(mean[0], scale[0], state.correlations)
 
     def step(self, state: VARState, y: Array) -> VARState:
         """State after one reading (N,), NaN = missing."""
         row = np.asarray(y, dtype=float)[None]
         mean, scale = self._next(state)
-        memory = self.scale.memories(row - mean, state.memory)[1]
-        correlations = self.correlations.after((row - mean) / scale, state.correlations)
+        residual = row - mean
+        memory = self.scale.after(residual, state.memory)
+        correlations = self.correlations.after(residual / scale, state.correlations)
         history = self.backbone.fill(row, state.history)[1:]
         return VARState(history, memory, correlations, state.next + self.cadence)
 

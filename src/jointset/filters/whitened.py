@@ -20,6 +20,7 @@ from jointset.laws import DenseLaw, matrix_of
 from jointset.panel import Panel
 from jointset.pooling import steady
 from jointset.storage import storable
+from jointset.triangles import solve_lower
 
 BLOCK = 1_000_000  # numbers that the laws of a block may hold
 FREEDOM = 5.0  # degrees of freedom of the weights of far rows
@@ -93,14 +94,21 @@ class WhitenedFilter(Remembered):
         return np.full(len(values), 3 * values.shape[1] ** 2)
 
     def _law(self, state: WhitenedState) -> DenseLaw:
-        inner = self.inner.law(state.inner)
-        root = np.linalg.cholesky(steady(matrix_of(inner)))
+        inner, root = self._root(state)
         return DenseLaw(inner.mean, Covariance(root @ self._shape(state.moment) @ root.T))
+
+    def _root(self, state: WhitenedState) -> tuple[Any, Array]:
+        """Law of the inner filter and its root; those of the last state are kept, as `law` and `step` both ask."""
+        kept = self.__dict__.get("_kept")
+        if kept is None or kept[0] is not state:
+            law = self.inner.law(state.inner)
+            kept = self.__dict__["_kept"] = state, (law, np.linalg.cholesky(steady(matrix_of(law))))
+        found: tuple[Any, Array] = kept[1]
+        return found
 
     def step(self, state: WhitenedState, y: Array) -> WhitenedState:
         """State after one reading (N,), NaN = missing."""
-        law = self.inner.law(state.inner)
-        root = np.linalg.cholesky(steady(matrix_of(law)))
+        law, root = self._root(state)
         moment = self._moved(state.moment, root, np.asarray(y, dtype=float) - law.mean)
         return WhitenedState(self.inner.step(state.inner, y), moment)
 
@@ -131,7 +139,7 @@ class WhitenedFilter(Remembered):
         missing = np.isnan(e)
         if missing.all():
             return moment
-        found = self._expected(moment, root, e, missing) if missing.any() else _outer(np.linalg.solve(root, e))
+        found = self._expected(moment, root, e, missing) if missing.any() else _outer(solve_lower(root, e))
         weight = (FREEDOM + len(e)) / (FREEDOM + found.trace())
         return moment + (1.0 - 0.5 ** (1.0 / self.half_life)) * (weight * found - moment)
 

@@ -91,7 +91,7 @@ class MovingCorrelations:
                 filled, unknown = expected_moment(to_diagonal(S, STEADY), row)
                 S = (1.0 - weight) * S + share * np.outer(filled, filled) + weight * unknown
             elif share > 0:
-                S = (1.0 - weight) * S + share * np.outer(row, row)
+                S = (1.0 - weight) * S + share * (row[:, None] * row)
             yield before, S
 
     @cached_property
@@ -111,10 +111,19 @@ class MovingCorrelations:
         out = np.empty((*means.shape, means.shape[1]))
         for t, (before, after) in enumerate(self.course(z, S, self._metric)):
             out[t], S = before, after
-        diagonal = np.einsum("tii->ti", out).copy()
-        out *= (1.0 - float(self.shrink or 0.0)) * scales[:, :, None] * scales[:, None, :]
-        np.einsum("tii->ti", out)[:] = diagonal * scales**2
-        return DenseLaw(means, Covariance(out)), S
+        return self._laws(means, scales, out), S
+
+    def law(self, mean: Array, scale: Array, S: Array) -> DenseLaw:
+        """The law around a mean (N,) with these scales (N,)."""
+        return self._laws(mean, scale, S.copy())
+
+    def _laws(self, means: Array, scales: Array, S: Array) -> DenseLaw:
+        """Laws around means (..., N); S (..., N, N) is overwritten."""
+        diagonal = np.einsum("...ii->...i", S)
+        variance = diagonal * scales**2
+        S *= (1.0 - float(self.shrink or 0.0)) * scales[..., :, None] * scales[..., None, :]
+        diagonal[...] = variance
+        return DenseLaw(means, Covariance(S))
 
 
 @storable
@@ -166,12 +175,16 @@ class FactorCorrelations:
 
     def run(self, z: Array, means: Array, scales: Array, variance: Array) -> tuple[LowRankLaw, Array]:
         """Laws around means (T, N) with these scales (T, N), and the variances after the last row of z (T, N)."""
-        assert self.factor is not None and self.rest is not None
         out = np.empty(means.shape)
         for t, row in enumerate(np.minimum(z**2, LARGEST)):
             out[t], variance = variance, self._moved(row, variance)
-        sd = scales * np.sqrt(out)
-        return LowRankLaw(means, sd**2 * self.rest, sd[:, :, None] * self.factor), variance
+        return self.law(means, scales, out), variance
+
+    def law(self, means: Array, scales: Array, variance: Array) -> LowRankLaw:
+        """Laws around means (..., N) with these scales and variances (..., N)."""
+        assert self.factor is not None and self.rest is not None
+        sd = scales * np.sqrt(variance)
+        return LowRankLaw(means, sd**2 * self.rest, sd[..., None] * self.factor)
 
 
 def _leading(rows: Array, rank: int) -> tuple[Array, Array]:
@@ -192,8 +205,6 @@ def _row_weights(z: Array, whitener: Array) -> Array:
     missing = np.isnan(z)
     if not missing.any():
         return (FREEDOM + z.shape[1]) / (FREEDOM + ((z @ whitener.T) ** 2).sum(axis=1))
-    if missing.all():  # as for every law of a live step, which has no reading yet
-        return np.full(len(z), np.nan)
     distance = ((fill_expected(z, whitener.T @ whitener) @ whitener.T) ** 2).sum(axis=1)
     read = (~missing).sum(axis=1)
     return np.where(read > 0, (FREEDOM + read) / (FREEDOM + distance), np.nan)

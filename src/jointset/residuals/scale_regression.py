@@ -9,6 +9,8 @@ of the logarithms of squares), so that a glitch is an outlier and not a scale.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from jointset.pooling import some_rows
 from jointset.storage import storable
 
 HALF_LIVES = (3.0, 12.0, 48.0, 288.0)  # rows
+WEIGHTS = (1.0 - 2.0 ** (-1.0 / np.array(HALF_LIVES)))[:, None]  # of one row in each of the moving averages
 HARMONICS = (6, 2)  # of the day and of the week
 NO_CALENDAR = Calendar()
 FREEDOM = 5.0  # of the Student-t
@@ -55,13 +58,12 @@ class ScaleRegression:
         memory, _ = made.memories(residuals, made.start(), kept)
         times = None if panel.timestamps is None else panel.timestamps[kept]
         X = made._regressors(memory, means[kept], times)  # (T, p, N)
-        center, spread = X.mean(axis=0), X.std(axis=0) + 1e-9
+        spread = X.std(axis=0) + 1e-9
         moving = slice(0, 2 * len(HALF_LIVES))
         spread[moving] = np.maximum(spread[moving], STILL)  # what hardly moved here says nothing about where it goes
-        X = np.clip((X - center) / spread, -WIDEST, WIDEST)
-        squares = residuals[kept] ** 2 + (FLOOR * usual) ** 2
-        weights = np.stack([_likeliest(X[:, :, i], squares[:, i]) for i in range(n)], axis=1)
-        return replace(made, center=center, spread=spread, weights=weights)
+        made = replace(made, center=X.mean(axis=0), spread=spread)
+        X, squares = made._standardised(X), residuals[kept] ** 2 + (FLOOR * usual) ** 2
+        return replace(made, weights=np.stack([_likeliest(X[:, :, i], squares[:, i]) for i in range(n)], axis=1))
 
     def start(self) -> Array:
         """Moving averages of squares (H, N + 1) before the first row, the network's last: as in all rows."""
@@ -73,41 +75,68 @@ class ScaleRegression:
 
         Gaps move nothing.
         """
-        assert self.usual is not None
-        squares = np.minimum(residuals**2, (LARGEST * self.usual) ** 2)
-        seen = ~np.isnan(squares)
-        count = seen.sum(axis=1, keepdims=True)
-        network = np.where(seen, squares / self.usual**2, 0.0).sum(axis=1, keepdims=True) / np.maximum(count, 1)
-        squares = np.hstack([squares, np.where(count > 0, network, np.nan)])
-        gaps = np.isnan(squares).any(axis=1)
-        weight = (1.0 - 2.0 ** (-1.0 / np.array(HALF_LIVES)))[:, None]
+        squares = self._squares(residuals)
+        gaps: Any = np.isnan(squares).any(axis=1).tolist()
         place = np.arange(len(squares)) if kept is None else np.full(len(squares), -1)
         if kept is not None:
             place[kept] = np.arange(len(kept))
         out = np.empty((place.max(initial=-1) + 1, *memory.shape))
-        for t, row in enumerate(squares):
+        for t, (row, gap) in enumerate(zip(squares, gaps, strict=True)):
             if place[t] >= 0:
                 out[place[t]] = memory
-            memory = memory + weight * ((np.where(np.isnan(row), memory, row) if gaps[t] else row) - memory)
+            memory = _moved(memory, row, gap)
         return out, memory
+
+    def after(self, residual: Array, memory: Array) -> Array:
+        """The same after one row (1, N)."""
+        row = self._squares(residual)[0]
+        return _moved(memory, row, bool(np.isnan(row).any()))
+
+    def _squares(self, residuals: Array) -> Array:
+        """Squares (T, N + 1) of residuals (T, N), none too large, and their mean over the network; NaN in gaps."""
+        assert self.usual is not None
+        out = np.empty((len(residuals), residuals.shape[1] + 1))
+        own = np.minimum(residuals**2, (LARGEST * self.usual) ** 2, out=out[:, :-1])
+        seen = ~np.isnan(own)
+        count = np.count_nonzero(seen, axis=1)
+        out[:, -1] = np.where(seen, own / self.usual**2, 0.0).sum(axis=1) / np.maximum(count, 1)
+        out[count == 0, -1] = np.nan
+        return out
 
     def scales(self, memory: Array, means: Array, times: Array | None) -> Array:
         """Scales (T, N) of residuals, from the moving averages before them (T, H, N + 1) and the means (T, N)."""
-        assert self.weights is not None and self.usual is not None
-        X = self._regressors(memory, means, times)
-        X = np.clip((X - self.center) / self.spread, -WIDEST, WIDEST)
+        assert self.weights is not None
+        X = self._standardised(self._regressors(memory, means, times))
         log_square = self.weights[0] + np.einsum("tpn,pn->tn", X, self.weights[1:])
-        low, high = 2.0 * np.log(FLOOR * self.usual), 2.0 * np.log(LARGEST * self.usual)
-        return np.exp(0.5 * np.clip(log_square, low, high))
+        low, high = self._bounds
+        return np.exp(0.5 * np.minimum(np.maximum(log_square, low), high))
+
+    @cached_property
+    def _bounds(self) -> tuple[Array, Array]:
+        """Logarithms of the smallest and the largest squared scales (N,)."""
+        assert self.usual is not None
+        return 2.0 * np.log(FLOOR * self.usual), 2.0 * np.log(LARGEST * self.usual)
+
+    def _standardised(self, X: Array) -> Array:
+        """Regressors (T, p, N), which are overwritten, in units of their spread around their center."""
+        X -= self.center
+        X /= self.spread
+        return np.minimum(np.maximum(X, -WIDEST, out=X), WIDEST, out=X)
 
     def _regressors(self, memory: Array, means: Array, times: Array | None) -> Array:
         """Regressors (T, p, N)."""
         assert self.usual is not None
-        own = np.log(memory[:, :, :-1] + (FLOOR * self.usual) ** 2)
-        network = np.broadcast_to(np.log(memory[:, :, -1:] + FLOOR**2), own.shape)
-        clock = self.calendar.terms(times, len(means))[:, :, None]
-        clock = np.broadcast_to(clock, (*clock.shape[:2], means.shape[1]))
-        return np.concatenate([own, network, means[:, None], means[:, None] ** 2, clock], axis=1)
+        clock, h = self.calendar.terms(times, len(means)), len(HALF_LIVES)
+        X = np.empty((len(means), 2 * h + 2 + clock.shape[1], means.shape[1]))
+        np.log(memory[:, :, :-1] + (FLOOR * self.usual) ** 2, out=X[:, :h])
+        X[:, h : 2 * h] = np.log(memory[:, :, -1:] + FLOOR**2)
+        X[:, 2 * h], X[:, 2 * h + 1], X[:, 2 * h + 2 :] = means, means**2, clock[:, :, None]
+        return X
+
+
+def _moved(memory: Array, row: Array, gaps: bool) -> Array:
+    """Moving averages (H, N + 1) after one row of squares (N + 1,)."""
+    return memory + WEIGHTS * ((np.where(np.isnan(row), memory, row) if gaps else row) - memory)
 
 
 def _likeliest(X: Array, squares: Array) -> Array:
