@@ -65,7 +65,7 @@ def test_what_is_common_to_all_rows_is_left_to_the_rule():
     always = GapScale(0.9, 1.0, shares=(0.0, 0.0, 1.0, 0.0, 0.0))
     assert after_row(always, 2, inside=False) is always
     rare = after_row(GapScale(0.9, 1.0), 2, inside=False)
-    assert rare.logs[2] == pytest.approx(0.09 * (1 + 3 / (1 + 1 / 20))) and sum(rare.shares) == pytest.approx(1.0)
+    assert rare.logs[2] == pytest.approx(0.18 * (1 + 3 / (1 + 1 / 20))) and sum(rare.shares) == pytest.approx(1.0)
 
 
 def test_run_and_steps_and_a_saved_model_agree_while_strata_move(tmp_path):
@@ -95,13 +95,13 @@ def test_another_rule_starts_without_what_the_strata_learned():
     assert len(expected) == 400 and np.ptp(expected) > 0
 
 
-def walk_with_outages(steps, seed=0):
-    """Sensors that wander; every 15 rows or so all are out for 8."""
+def walk_with_outages(steps, seed=0, between=(18, 30)):
+    """Sensors that wander; so many rows apart all are out for 8."""
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(steps, 1)) + 0.5 * rng.normal(size=(steps, 6))
     for t in range(1, steps):
         values[t] += 0.98 * values[t - 1]
-    for start in np.cumsum(rng.integers(18, 30, steps // 24)):
+    for start in np.cumsum(rng.integers(*between, steps // between[0])):
         values[start : start + 8] = np.nan
     return Panel(values, [f"s{i}" for i in range(6)])
 
@@ -110,7 +110,7 @@ def test_rows_after_an_outage_are_covered_as_calibration_rows_after_outages_say(
     panel = walk_with_outages(3000)
     predictor = predictor_for("static+aci").fit(panel[:1000]).calibrate(panel[1000:2000])
     live, plain = predictor.copy(), predictor.copy()
-    plain.score = plain.score.with_gaps(plain.score.gaps._replace(back=0.0, dark=False))
+    plain.score = plain.score.with_gaps(plain.score.gaps._replace(back=(0.0,) * 3, since=24))
     dark = np.isnan(panel.values[2000:]).all(axis=1)
     first = ~dark & np.append(False, dark[:-1])
     run, without = predictor.run(panel[2000:]), plain.run(panel[2000:])
@@ -122,7 +122,16 @@ def test_rows_after_an_outage_are_covered_as_calibration_rows_after_outages_say(
         assert dark[t] or outcome.inside == run.inside[t]
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_rows_in_which_a_filter_finds_back_after_an_outage_are_covered_as_well(seed):
+    panel = walk_with_outages(6000, seed, between=(80, 120))
+    run = predictor_for("kalman+aci").fit(panel[:1000]).calibrate(panel[1000:3000]).run(panel[3000:], regions=False)
+    dark, place = np.isnan(panel.values[3000:]).all(axis=1), np.arange(3000)
+    since = place - np.maximum.accumulate(np.where(dark, place, -99))
+    assert 0.87 < run.inside[(since > 1) & (since < 7)].mean() < 0.93
+
+
 def test_complete_calibration_rows_say_nothing_of_outages():
     panel = walk_with_outages(2000)
     whole = panel.with_values(np.where(np.isnan(panel.values), 0.0, panel.values))
-    assert predictor_for("static+aci").fit(panel[:800]).calibrate(whole[800:]).score.gaps.back == 0.0
+    assert predictor_for("static+aci").fit(panel[:800]).calibrate(whole[800:]).score.gaps.back == (0.0,) * 3

@@ -12,8 +12,9 @@ that know too little of what they missed, tails that no normal law has. Sets are
 will lack, as those of complete rows: their radius is that of the rule times exp(l_0), and scores of rows with gaps are
 multiplied by exp(l_0 - l_s).
 
-A row that follows one without any reading is met by a mean as old as the outage was long. Where the calibration rows
-have ten such rows or more, their own quantile over the radius is a factor on the radius of the next ones, 1 or larger.
+A row that follows one without any reading is met by a mean as old as the outage was long, and a filter takes some rows
+to find back. Where the calibration rows have ten outages or more, the quantile of the first rows after them over the
+radius is a factor on the radius of later such rows, which then follows their misses; so for rows 2 to 6, and 7 to 24.
 
 Like the rule itself this needs no assumption for its long-run share of misses, stratum by stratum; within a stratum
 nothing is promised for one pattern of gaps, or for one day.
@@ -22,6 +23,7 @@ nothing is promised for one pattern of gaps, or for one day.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from typing import Any
 
 import numpy as np
@@ -40,9 +42,9 @@ from jointset.calibration.shared_level import (
     one_score,
 )
 from jointset.contracts import Array, Score
-from jointset.partial import EDGES, UNCALIBRATED, GapScale, stratum
+from jointset.partial import EDGES, RETURN, UNCALIBRATED, GapScale, returning, stratum
 
-RATE = 0.1  # of a logarithm, for a miss in a stratum that is rare
+RATE = 0.2  # of a logarithm, for a miss in a stratum that is rare
 HASTE, SOON = 3.0, 20.0  # times RATE that is added for the first row, and rows after which it is half
 MEMORY = 500.0  # rows that the shares of the strata look back at
 OUTAGES = 10  # in the calibration rows from which on they have a factor
@@ -73,6 +75,13 @@ def _move(logs: list[float], shares: list[float], seen: list[int], place: int, i
     shares[place] += 1.0 / MEMORY
 
 
+def _return(logs: list[float], since: int, inside: bool, alpha: float) -> None:
+    """What is known of rows after outages once one so many rows after it was seen, in place."""
+    k = bisect_right(RETURN, since)
+    if k < len(RETURN):
+        logs[k - len(RETURN)] += RATE * ((not inside) - alpha)
+
+
 def gaps_of(score: Score[Any]) -> GapScale | None:
     """The scale of a score for rows with gaps; None where it keeps none."""
     found = getattr(score, "gaps", None)
@@ -82,20 +91,21 @@ def gaps_of(score: Score[Any]) -> GapScale | None:
 def rescaled_gaps(score: Score[Any], gaps: GapScale) -> Score[Any]:
     """The score with another scale of the same strata."""
     known = gaps_of(score) or gaps
-    kept = {name: getattr(known, name) for name in ("logs", "shares", "seen", "back", "dark")}
+    kept = {name: getattr(known, name) for name in ("logs", "shares", "seen", "back", "since")}
     return score.with_gaps(gaps._replace(**kept))
 
 
 def told_of_outages(score: Any, scores: Array, rows: Array) -> Any:
-    """The score with the factor of rows after outages, from calibration scores of the rows (T, N) with a reading."""
-    gaps, dark = gaps_of(score), np.asarray(np.isnan(rows).all(axis=1))
-    first = np.concatenate([[False], dark[:-1]])[~dark]
-    if gaps is None or scores.shape != first.shape or first.sum() < OUTAGES:
+    """The score with the factors of rows after outages, from calibration scores of the rows (T, N) with a reading."""
+    gaps, dark, place = gaps_of(score), np.asarray(np.isnan(rows).all(axis=1)), np.arange(len(rows))
+    since = place - 1 - np.maximum.accumulate(np.where(dark, place, -RETURN[-1] - 1))  # rows from the outage to each
+    back_again = since[~dark]
+    if gaps is None or scores.shape != back_again.shape or (back_again == 0).sum() < OUTAGES:
         return score
-    own = score_quantile(np.sort(scores[first]), 1.0 - gaps.level)
-    if not gaps.radius < own < math.inf:
-        return score
-    return score.with_gaps(gaps._replace(back=math.log(own / gaps.radius), dark=bool(dark[-1])))
+    bracket = np.searchsorted(RETURN, back_again, side="right")
+    own = (score_quantile(np.sort(scores[bracket == k]), 1.0 - gaps.level) for k in range(len(RETURN)))
+    back = tuple(math.log(q / gaps.radius) if gaps.radius < q < math.inf else 0.0 for q in own)
+    return score.with_gaps(gaps._replace(back=back, since=min(int(since[-1]) + 1, RETURN[-1])))
 
 
 def restarted_strata(score: Score[Any]) -> Score[Any]:
@@ -126,8 +136,11 @@ def after_reading(score: Score[Any], rule: AnyRule, y: Array, inside: bool) -> S
         return score
     dark = bool(np.isnan(y).all())
     moved_on = gaps if dark else after_row(gaps, int(stratum(y)), inside)
-    if moved_on.back and moved_on.dark != dark:
-        moved_on = moved_on._replace(dark=dark)
+    if any(gaps.back):
+        logs = list(moved_on.logs)
+        if not dark:
+            _return(logs, gaps.since, inside, 1.0 - gaps.level)
+        moved_on = moved_on._replace(logs=tuple(logs), since=0 if dark else min(gaps.since + 1, RETURN[-1]))
     return score if moved_on is gaps else score.with_gaps(moved_on)
 
 
@@ -146,7 +159,7 @@ class Strata:
         """The course of the rule through scores (T,) or (T, K) without factors, and the scores as they are shown."""
         clock = None if times is None or not follows_clock(self.rule) else np.asarray(times).tolist()
         gaps = gaps_of(self.score)
-        calm = gaps is None or (gaps.shares[0] == 1.0 and not any(gaps.logs) and not gaps.dark)
+        calm = gaps is None or (gaps.shares[0] == 1.0 and not any(gaps.logs) and gaps.since == RETURN[-1])
         still = calm and not np.isnan(rows).any()
         if gaps is None or still or not self.moving:
             found, self.state = course(self.rule, self.state, scores, times)
@@ -162,20 +175,23 @@ class Strata:
         rule, state, alpha = self.rule, self.state, 1.0 - gaps.level
         logs, shares, seen = list(gaps.logs), list(gaps.shares), list(gaps.seen)
         radii, shown, trace = [], [], []
-        dark = gaps.dark
+        back, since, told = gaps.back, gaps.since, any(gaps.back)
         for t, (score, place) in enumerate(zip(scores.tolist(), places, strict=True)):
             state = state if clock is None else expecting(rule, state, clock[t])
-            after = gaps.back * dark
+            after = returning(back, logs, since)
             lift, own = math.exp(logs[0] + after), score * math.exp(-logs[place] - after)
             trace.append(tuple(logs))
             radii.append(float(rule.radius(state)) * lift)
             shown.append(own * lift)
             state = rule.update(state, own)
-            dark = score != score  # nothing was read
-            if not dark and shares[place] != 1.0:
-                _move(logs, shares, seen, place, shown[-1] <= radii[-1], alpha)
-        dark = dark and gaps.back > 0.0
-        gaps = gaps._replace(logs=tuple(logs), shares=tuple(shares), seen=tuple(seen), dark=dark)
+            read, inside = score == score, shown[-1] <= radii[-1]
+            if read and shares[place] != 1.0:
+                _move(logs, shares, seen, place, inside, alpha)
+            if told and read:
+                _return(logs, since, inside, alpha)
+            if told:
+                since = min(since + 1, RETURN[-1]) if read else 0
+        gaps = gaps._replace(logs=tuple(logs), shares=tuple(shares), seen=tuple(seen), since=since)
         self.state, self.score = state, self.score.with_gaps(gaps)
         self.traces.append(np.array(trace).reshape(len(trace), len(logs)))
         found = Course(np.array(radii), np.array(shown), np.array(radii))

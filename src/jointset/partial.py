@@ -14,6 +14,8 @@ the readings.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -23,6 +25,7 @@ from jointset.contracts import Array, Law
 from jointset.storage import storable
 
 EDGES = (0.1, 0.3, 0.6, 1.0)  # shares of missing sensors up to which rows are of one stratum, after complete ones
+RETURN = (1, 6, 24)  # rows after one without any reading up to which they have a factor of their own
 FARTHEST = 1e-280  # tails below it have no ranks any more
 GRID, LEAST = 2.0, 24  # steps of the table of `independent_count`: counts by this factor, so many correlations
 _COUNTS = GRID ** np.arange(15.0)  # 1 to 16,384
@@ -33,23 +36,23 @@ class GapScale(NamedTuple):
     """The coverage that is asked for, and the radius of the calibration scores at it; NaN before calibration.
 
     logs, shares, seen: of the strata of rows with as many gaps, see `jointset.gap_levels` · trace (T, S): logs at each
-    step, in the regions of a run · back: log of the factor on the radius of a row after one without any reading · dark:
-    whether the last row was such a one.
+    step, in the regions of a run · back: logs of the calibrated factors on the radii of rows after one without any
+    reading, by `RETURN`; what they learned since follows in `logs` · since: rows since then, at most 24.
     """
 
     level: float = 0.9
     radius: float = math.nan
-    logs: tuple[float, ...] = (0.0,) * (len(EDGES) + 1)
+    logs: tuple[float, ...] = (0.0,) * (len(EDGES) + 1 + len(RETURN))
     shares: tuple[float, ...] = (1.0,) + (0.0,) * len(EDGES)
     seen: tuple[int, ...] = (0,) * (len(EDGES) + 1)
     trace: Any = None
-    back: float = 0.0
-    dark: bool = False
+    back: tuple[float, ...] = (0.0,) * len(RETURN)
+    since: int = RETURN[-1]
 
     @property
     def lift(self) -> float:
         """What the radius of the rule is multiplied by for complete rows."""
-        return math.exp(self.logs[0] + self.back * self.dark)
+        return math.exp(self.logs[0] + returning(self.back, self.logs, self.since))
 
     def levelled(self, score: Array, y: Array) -> Array:
         """Scores (...) or (..., K) of readings (..., N), those of rows with gaps by the factor of their stratum."""
@@ -69,6 +72,12 @@ class GapScale(NamedTuple):
     def at(self, index: Any) -> GapScale:
         """The scale of some of the steps of a run."""
         return self if self.trace is None else self._replace(trace=self.trace[index])
+
+
+def returning(back: Sequence[float], logs: Sequence[float], since: int) -> float:
+    """Log of the factor of the row that follows so many since all sensors were out."""
+    k = bisect_right(RETURN, since)
+    return back[k] + logs[k - len(RETURN)] if k < len(RETURN) else 0.0
 
 
 UNCALIBRATED = GapScale()
