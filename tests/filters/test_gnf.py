@@ -88,7 +88,7 @@ def test_a_missing_input_is_replaced_by_its_prediction(small):
 
 
 def test_predictor_with_a_learned_filter_covers(network):
-    predictor = JointPredictor(GNF(steps=150)).fit(network[:5600]).calibrate(network[6400:7200])
+    predictor = JointPredictor(GNF(steps=30)).fit(network[:5600]).calibrate(network[6400:7200])
     assert 0.84 < predictor.run(network[7200:]).joint < 0.96
 
 

@@ -28,7 +28,7 @@ def test_the_grid_has_every_rule_once():
 
 
 def test_a_benchmark_gives_the_rule_of_the_name():
-    runs = {name: run for name, _, run, _ in run_rows(["quick", "quick+split"], cell("grssf-a-30"))}
+    runs = {name: run for name, _, run, _ in run_rows(["quick", "quick+split"], cell("grssf-a-8"))}
     assert np.ptp(runs["quick"].radius) > 0 == np.ptp(runs["quick+split"].radius)
     assert runs["quick"].joint == pytest.approx(0.9, abs=0.02)
 
