@@ -191,3 +191,18 @@ def test_few_windows_leave_no_direction_without_variance():
     variances = np.einsum("ihh->ih", covariances)
     assert variances.min() > 0.5 and np.allclose(variances.mean(axis=0), 1.0)
     assert np.linalg.eigvalsh(covariances).min() > 1e-3
+
+
+def test_many_windows_give_the_directions_of_the_first_step_and_their_covariances():
+    rng = np.random.default_rng(0)
+    one, two = rng.normal(size=(2, 20_000, 4))
+    root = np.linalg.cholesky(
+        np.array([[1.0, 0.6, 0.2, 0.1], [0.6, 1, 0.3, 0.2], [0.2, 0.3, 1, 0.4], [0.1, 0.2, 0.4, 1]])
+    )
+    z = np.stack([one, 0.8 * one + 0.6 * two], axis=1) @ root.T  # correlation 0.8 from step to step in all directions
+    basis, K = _modes(z, 1e9)
+    variances = basis.T @ root @ root.T @ basis
+    first = basis.T @ z[:, 0].T @ z[:, 0] @ basis / len(z)
+    np.testing.assert_allclose(first, np.diag(first.diagonal()), atol=1e-9)
+    np.testing.assert_allclose(K[:, 0, 0], variances.diagonal(), atol=0.05)
+    np.testing.assert_allclose(K[:, 0, 1] / np.sqrt(K[:, 0, 0] * K[:, 1, 1]), 0.8, atol=0.02)
