@@ -2,11 +2,14 @@
 
     python benchmarks/attribution.py                                   # METR-LA-20, AQI-12 and simulated networks
     python benchmarks/attribution.py --cells metr-la-20 --methods quick,ewma --faults 200
+    python benchmarks/attribution.py --bound                           # what the best rule there is can name
 
 A fault moves one sensor, or a sensor and its neighbours in the same direction, by 3 sd: of its readings in the training
 rows, or of the announced law. `one row` asks at the first row of the fault; `three rows` adds up what is said in three
 rows that it lasts, while the filter takes them in. `contributions` and `attribution` name a sensor, `neighbourhoods` a
-neighbourhood; beside them what a look at |residual| / sd would have named. Rows are drawn from the test block.
+neighbourhood; beside them what a look at |residual| / sd would have named. Rows are drawn from the test block. With
+`--bound`, simulated networks and one row: the rule that names the likeliest sensor under the true law, knowing the size
+of the fault, than which none is right more often; and `contributions` under the same law.
 """
 
 import argparse
@@ -15,7 +18,7 @@ from table import show  # first: sets the number of threads
 
 import numpy as np
 
-from jointset import Panel
+from jointset import Panel, generate_grssf
 from jointset.datasets.cells import cell
 from jointset.graph_edges import closed_neighbourhoods
 from jointset.methods import predictor_for
@@ -92,12 +95,40 @@ def measure(name: str, method: str, faults: int) -> None:
     show(f"{name}, {method}: {n} sensors, {len(hoods)} neighbourhoods of {sizes[0]} to {sizes[-1]}", sorted(lines))
 
 
+def true_law(track: str, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Covariance (N, N) of the next reading of a simulated network under its own filter, and sd (N,) of readings."""
+    truth = generate_grssf(track, n=n, length=100).truth
+    F, Q, R = truth.transition, truth.process_covariance, truth.observation_covariance
+    P, spread = Q, Q
+    for _ in range(300):
+        P, spread = F @ (P - P @ np.linalg.solve(P + R, P)) @ F.T + Q, F @ spread @ F.T + Q
+    return P + R, np.sqrt((spread + R).diagonal())
+
+
+def bound(track: str, n: int, size: float, draws: int = 20_000) -> None:
+    """Share of faults of one sensor in one row that the best rule names, and `contributions`."""
+    S, readings = true_law(track, n)
+    P, rng = np.linalg.inv(S), np.random.default_rng(0)
+    i, e = rng.integers(n, size=draws), rng.standard_normal((draws, n)) @ np.linalg.cholesky(S).T
+    for of, sd in {"readings": readings, "law": np.sqrt(S.diagonal())}.items():
+        a, pulled = size * sd, (e + np.eye(n)[i] * (size * sd)) @ P  # either sign alike: the law is symmetric
+        likeliest = np.logaddexp(a * pulled, -a * pulled) - 0.5 * a**2 * P.diagonal()
+        right = [float((found.argmax(1) == i).mean()) for found in (likeliest, pulled**2 / P.diagonal())]
+        print(f"grssf-{track.lower()}-{n}, {size:g} sd of the {of}: best {right[0]:.3f}, contributions {right[1]:.3f}")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", default="metr-la-20,aqi-12,grssf-a-30,grssf-b-60")
     parser.add_argument("--methods", default="quick,ewma")
     parser.add_argument("--faults", type=int, default=200)
+    parser.add_argument("--bound", action="store_true", help="of the best rule, on simulated networks")
     asked = parser.parse_args()
+    for track, n in (("A", 30), ("B", 60)) if asked.bound else ():
+        for size in (SIZE, 3.5, 4.0, 4.5):
+            bound(track, n, size)
+    if asked.bound:
+        raise SystemExit
     for name in asked.cells.split(","):
         for method in asked.methods.split(","):
             measure(name, method, asked.faults)
