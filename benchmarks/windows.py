@@ -1,7 +1,8 @@
 """Every window and every hour: does `+auto` hold what it promises, on real cells, after a jump, and against anyone?
 
-Run: python benchmarks/windows.py [CELL ...]    (cells: those of CELLS; `none` leaves them out)
+Run: python benchmarks/windows.py [--calibration] [CELL ...]    (cells: those of CELLS; `none` leaves them out)
 
+With --calibration the halves of calibration blocks stand for calibration and test: where constants were chosen.
 Prints a line for each promise with what was found. Weights kept in JOINTSET_WEIGHTS are used; else `default` trains.
 """
 
@@ -18,7 +19,7 @@ from jointset.bench.measures import coin, steadiness, worst_hour, worst_window
 from jointset.calibration import ACI, Split, calibration
 from jointset.calibration.by_clock import ByClock
 from jointset.datasets import generate_grssf
-from jointset.datasets.cells import cell
+from jointset.datasets.cells import Cell, cell
 from jointset.experiments.rows import run_rows
 from jointset.methods import predictor_for, three_blocks
 from jointset.runs import Run
@@ -65,10 +66,20 @@ def best_by_hour(run: Run) -> Run:
     return replace(run, radius=radius, inside=run.score <= radius, log_volume=grown)
 
 
-def on_cell(name: str) -> None:
+def without_test(whole: Cell) -> Cell:
+    """A cell whose calibration block is cut into a calibration and a test block."""
+    rows = whole.blocks["calibration"]
+    middle = (rows.start + rows.stop) // 2
+    return replace(
+        whole, blocks={**whole.blocks, "calibration": slice(rows.start, middle), "test": slice(middle, rows.stop)}
+    )
+
+
+def on_cell(name: str, held_out: bool = False) -> None:
     """The four wraps of `default` on the test block of a cell, means of SEEDS; sizes are beside those of `+aci`."""
     names, found = [f"default+{wrap}" for wrap in WRAPS], {}
-    for method, seed, run, _ in run_rows(names, cell(name, "text"), ALPHA, SEEDS):
+    rows = without_test(cell(name, "text")) if held_out else cell(name, "text")
+    for method, seed, run, _ in run_rows(names, rows, ALPHA, SEEDS):
         found[method, seed] = figures(run)
         if method == names[0]:
             found["best radius of every hour", seed] = figures(best_by_hour(run))
@@ -179,9 +190,9 @@ def speed(steps: int = 20_000) -> None:
         told(f"clock-{name.lower()}: a live update at most 50 us: {once:.0f}", once <= 50)
 
 
-def main(cells: list[str]) -> None:
+def main(cells: list[str], held_out: bool) -> None:
     for name in cells:
-        on_cell(name)
+        on_cell(name, held_out)
     after_a_jump()
     on_exchangeable_scores()
     against_an_adversary()
@@ -189,4 +200,5 @@ def main(cells: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main([name for name in sys.argv[1:] if name != "none"] if sys.argv[1:] else list(CELLS))
+    asked = [name for name in sys.argv[1:] if name != "--calibration"]
+    main([name for name in asked if name != "none"] if asked else list(CELLS), "--calibration" in sys.argv)
