@@ -13,28 +13,7 @@ from jointset.extras import installed
 ROOT = Path(__file__).parents[1]
 os.environ.setdefault("JOINTSET_DATA", str(ROOT.parent / "shared" / "data"))
 PEERS = Path(os.environ.get("JOINTSET_PEERS", ROOT.parent / "shared" / "peers"))
-LACK = ("needs the package torch", "No module named 'torch'")  # what a test that trains ends with where torch is not
 collect_ignore = [] if installed("fastapi") and installed("httpx") else ["serve"]
-
-
-def _passed_over():
-    """Where torch is not installed, a test that needs it is skipped; with torch nothing is."""
-    try:
-        return (yield)
-    except Exception as error:
-        if not installed("torch") and any(text in str(error) for text in LACK):
-            pytest.skip("torch is not installed: the extra learn")
-        raise
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup():
-    return (yield from _passed_over())
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call():
-    return (yield from _passed_over())
 
 
 @pytest.fixture(scope="session")
