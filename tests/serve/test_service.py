@@ -1,6 +1,8 @@
 """What a sender and a reader of the service are promised."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from jointset.live.network import AS_USUAL
 from jointset.live.opening import open_network
 from jointset.methods import load_predictor
 from jointset.streaming import Stream
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def posted(served, rows, **headers):
@@ -180,3 +184,21 @@ def test_service_routes(served, rows):
     assert get("/nowhere/region").status_code == 404
     assert "/{name}/observations" in get("/docs").text
     assert set(get("/openapi.json").json()["paths"]) >= {"/{name}/observations", "/{name}/history", "/metrics"}
+
+
+def test_the_dashboard_and_the_docs_ask_for_what_the_service_tells(served, rows):
+    served.client.post("/city/observations", json=rows[:2])
+    told = set(re.findall(r"^(jointset_\w+)", served.client.get("/metrics").text, re.MULTILINE))
+    board = json.loads((DOCS / "grafana.json").read_text())
+    asked = " ".join(target["expr"] for panel in board["panels"] for target in panel["targets"])
+    section = (DOCS / "operating.md").read_text().partition("## Prometheus")[2].partition("\n## ")[0]
+    for text in (asked, section, board["templating"]["list"][1]["query"]):
+        assert set(re.findall(r"jointset_\w+", text)) <= told and "jointset_" in text
+    cells = [
+        (x, y)
+        for place in (panel["gridPos"] for panel in board["panels"])
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len(set(cells)) == len(cells) and max(x for x, _ in cells) < 24  # none lies on another
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
