@@ -13,7 +13,6 @@ sensors it has, and p-values for that trust the tails of the law too far: see do
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -87,22 +86,30 @@ def _precision_terms(law: AnyLaw, e: Array, missing: Array) -> tuple[Array, Arra
     return w * (e - L @ (inner @ (w * e))), w - w * w * (L * inner.T).sum(1)
 
 
-def neighbourhoods(predictor: Explains, law: Forecast, y: Array, shares: Array | None = None) -> list[Neighbourhood]:
-    """The neighbourhoods with a reading, the one most to blame first; none where the method has no covariance."""
+def neighbourhoods(
+    predictor: Explains, law: Forecast, y: Array, shares: Array | None = None, count: int | None = None
+) -> list[Neighbourhood]:
+    """The neighbourhoods with a reading, the one most to blame first, or so many of them.
+
+    None where the method has no covariance.
+    """
     normal = normal_law(law)
     if np.isnan(y).all() or normal is None:
         return []
-    names, missing = predictor.sensors, np.isnan(y)
-    around = [(i, places[~missing[places]]) for i, places in closed_neighbourhoods(predictor.graph, len(y))]
-    around = [(i, places) for i, places in around if len(places)]
+    names, missing, around = predictor.sensors, np.isnan(y), closed_neighbourhoods(predictor.graph, len(y))
+    if missing.any():
+        around = [(i, places[~missing[places]]) for i, places in around]
+        around = [(i, places) for i, places in around if len(places)]
+    blocks = [places for _, places in around]
     shares = attribution(predictor, law, y) if shares is None else shares
-    parts = shares / np.maximum(np.bincount(np.concatenate([p for _, p in around]), minlength=len(y)), 1)
-    drops = _drops(normal, y, [places for _, places in around])
-    found = [
-        Neighbourhood(names[i], tuple(names[j] for j in places), float(drop), float(parts[places].sum()))
-        for (i, places), drop in zip(around, drops, strict=True)
+    parts = shares / np.maximum(np.bincount(np.concatenate(blocks), minlength=len(y)), 1)
+    drops = _drops(normal, y, blocks)
+    return [
+        Neighbourhood(
+            names[around[k][0]], tuple(names[j] for j in blocks[k]), float(drops[k]), float(parts[blocks[k]].sum())
+        )
+        for k in np.argsort(-drops, kind="stable")[:count].tolist()
     ]
-    return sorted(found, key=lambda one: -one.drop)
 
 
 def normal_law(forecast: Forecast) -> AnyLaw | None:
@@ -111,26 +118,22 @@ def normal_law(forecast: Forecast) -> AnyLaw | None:
     return law if isinstance(law, (DenseLaw, LowRankLaw)) else None
 
 
-def _drops(law: AnyLaw, y: Array, blocks: list[Array]) -> list[float]:
-    """(u' P e)^2 / (u' P u) of blocks of sensors that were read."""
+def _drops(law: AnyLaw, y: Array, blocks: list[Array]) -> Array:
+    """(u' P e)^2 / (u' P u) (K,) of blocks of sensors that were read, u their sd, P the precision of what was read."""
     seen = np.flatnonzero(~np.isnan(y))
     part = law.select(seen) if len(seen) < len(y) else law  # a complete row keeps what its law has factorised
-    place, e, sd, out = np.empty(len(y), dtype=int), y[seen] - part.mean, np.sqrt(part.variance), []
+    place, e, sd = np.empty(len(y), dtype=int), y[seen] - part.mean, np.sqrt(part.variance)
     place[seen] = np.arange(len(seen))
-    weighted, precision = _precision(part, e)
-    for block in blocks:
-        at = place[block]
-        u = sd[at]
-        out.append(float((u @ weighted[at]) ** 2 / (u @ precision(at) @ u)))
-    return out
-
-
-def _precision(law: AnyLaw, e: Array) -> tuple[Array, Callable[[Array], Array]]:
-    """P e (N,), and the block of P of sensors at given places, P the precision of the law of one step."""
-    if isinstance(law, DenseLaw):
-        P = law.covariance.precision
-        return e @ P, lambda at: P[at[:, None], at]
-    w, L = 1.0 / law.diagonal, law.factor
-    left = w[:, None] * L
-    inner = np.linalg.solve(lowrank.capacitance(w, L), left.T)
-    return lowrank.solve(e, w, L), lambda at: np.diag(w[at]) - left[at] @ inner[:, at]
+    at, ends = place[np.concatenate(blocks)], np.cumsum([len(block) for block in blocks])
+    u, starts = sd[at], np.concatenate([[0], ends[:-1]])
+    if isinstance(part, DenseLaw):
+        P = part.covariance.precision
+        weighted, pieces = e @ P, [slice(a, b) for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+        bent = np.array([u[one] @ P[at[one][:, None], at[one]] @ u[one] for one in pieces])
+    else:  # u' P u by Woodbury: nothing of size N x N
+        w, L = 1.0 / part.diagonal, part.factor
+        left, weighted = w[:, None] * L, lowrank.solve(e, w, L)
+        inner = np.linalg.solve(lowrank.capacitance(w, L), left.T).T
+        ways = [np.add.reduceat(u[:, None] * matrix[at], starts) for matrix in (left, inner)]
+        bent = np.add.reduceat(w[at] * u * u, starts) - (ways[0] * ways[1]).sum(axis=1)
+    return np.asarray(np.add.reduceat(u * weighted[at], starts) ** 2 / bent)

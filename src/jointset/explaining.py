@@ -70,13 +70,13 @@ class Explains:
         """
         return attribution(self, self._ahead()[0], self._reading(y))
 
-    def neighbourhoods(self, y: Reading, shares: Array | None = None) -> list[Neighbourhood]:
+    def neighbourhoods(self, y: Reading, shares: Array | None = None, count: int | None = None) -> list[Neighbourhood]:
         """Neighbourhoods of the graph, the one most to blame for a reading first, with shares that add up to the score.
 
         Without a graph every sensor is one; a law without a covariance gives none. `shares` are those of `attribution`,
-        where they are known.
+        where they are known; `count` how many are wanted.
         """
-        return neighbourhoods(self, self._ahead()[0], self._reading(y), shares)
+        return neighbourhoods(self, self._ahead()[0], self._reading(y), shares, count)
 
     def explained(self, y: Reading, score: float) -> Explained:
         """Contributions, shares and what each reading should be given all others, of a reading of this score."""

@@ -229,7 +229,7 @@ def take_step(predictor: JointPredictor, y: Array, top: int = 3, limits: Limits 
         errors, own = studentised(law, y), predictor.own_bounds()
         scored, center = not math.isnan(outcome.score) or not outcome.observed, after._ahead()[0].mean
         finite = scored and np.count_nonzero(np.isfinite(center)) == len(center)
-        around = predictor.neighbourhoods(y, shares) if finite and not outcome.inside else []
+        around = predictor.neighbourhoods(y, shares, 1) if finite and not outcome.inside else []
     if not finite:
         worst = int(np.nanargmax(np.abs(y)))
         raise InputError(too_large(predictor.sensors[worst], y[worst]))
