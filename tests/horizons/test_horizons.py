@@ -9,7 +9,7 @@ import pytest
 
 from jointset import GraphLGSSM, InputError, JointPredictor, Panel, StaticFilter, generate_grssf
 from jointset.horizons.calibrating_ahead import _laws
-from jointset.horizons.direct import _modes
+from jointset.horizons.direct import RIDGES, _judged, _modes, _root_mean_squares, _slopes
 from jointset.horizons.passes_ahead import AheadPass
 from jointset.methods import load_predictor, predictor_for
 
@@ -206,3 +206,37 @@ def test_many_windows_give_the_directions_of_the_first_step_and_their_covariance
     np.testing.assert_allclose(first, np.diag(first.diagonal()), atol=1e-9)
     np.testing.assert_allclose(K[:, 0, 0], variances.diagonal(), atol=0.05)
     np.testing.assert_allclose(K[:, 0, 1] / np.sqrt(K[:, 0, 0] * K[:, 1, 1]), 0.8, atol=0.02)
+
+
+def test_a_sensor_that_was_never_read_errs_as_the_others_do():
+    errors = np.tile([[[3.0, 1.0, np.nan], [3.0, 5.0, 5.0]]], (4, 1, 1))  # (windows, steps, sensors)
+    errors[0, 1, 2] = np.nan
+    np.testing.assert_allclose(_root_mean_squares(errors), [[3.0, 1.0, 3.0], [3.0, 5.0, 5.0]])
+    assert (_root_mean_squares(np.full((4, 2, 3), np.nan)) == 1.0).all()
+    assert (_root_mean_squares(np.zeros((4, 2, 3))) > 0.0).all()
+
+
+def test_errors_grow_with_the_variance_of_the_law_as_they_did():
+    rng = np.random.default_rng(0)
+    logs, truth = rng.normal(size=(4000, 3)), np.array([0.9, 0.4])
+    errors = np.exp(0.5 * truth[:, None] * logs[:, None, :]) * rng.normal(size=(4000, 2, 3))
+    slope, usual = _slopes(errors, np.exp(logs + np.array([0.0, 5.0, -5.0])))
+    np.testing.assert_allclose(slope, truth, atol=0.05)
+    np.testing.assert_allclose(usual, [0.0, 5.0, -5.0], atol=0.1)
+    np.testing.assert_array_equal(
+        _slopes(errors, np.full((4000, 3), 2.0))[0], 0.0
+    )  # one that stands still says nothing
+    assert (_slopes(1.0 / errors, np.exp(logs))[0] == 0.0).all()  # nor does one that goes the wrong way
+    np.testing.assert_array_equal(_slopes(errors, None)[0], 0.0)
+
+
+@pytest.mark.parametrize("near", [False, True])
+def test_the_ridge_is_the_one_that_errs_least_on_later_windows(near):
+    rng = np.random.default_rng(0)
+    X, n = rng.normal(size=(400, 6)), 2
+    told = X[:, :4] @ rng.normal(size=(4, 4)) + 3.0
+    columns = np.tile(np.arange(6), (n, 1)) if near else None
+    clear, errors = _judged(X, told + 0.01 * rng.normal(size=told.shape), columns, 300, 290)
+    assert clear == min(RIDGES) and errors.shape == (100, 4) and np.abs(errors).max() < 0.1
+    noise = rng.normal(size=(60, 4))
+    assert _judged(rng.normal(size=(60, 6)), noise, columns, 40, 30)[0] == max(RIDGES)
