@@ -10,7 +10,8 @@ torch = pytest.importorskip("torch")
 from jointset import GraphLGSSM, InputError, JointPredictor, Panel, generate_grssf  # noqa: E402
 from jointset.filters.likelihood import low_rank_terms  # noqa: E402
 from jointset.filters.node_net import NodeNet  # noqa: E402
-from jointset.filters.node_net_training import NodeNetModel, outage_patterns  # noqa: E402
+from jointset.filters.node_net_training import NodeNetModel, kept_patterns, outage_patterns  # noqa: E402
+from jointset.filters.recipes import dropout_for  # noqa: E402
 from jointset.filters.training import train  # noqa: E402
 
 HOURS = 3600 * np.arange(400)
@@ -148,6 +149,28 @@ def test_outages_hide_some_sensors_of_every_other_window():
     assert outage_patterns(50, 73, 0.0) is None
 
 
+def test_states_are_dropped_in_training_where_rows_are_few():
+    assert [dropout_for(rows) for rows in (500, 3000, 4000, 5000, 40_000)] == [0.3, 0.3, 0.15, 0.0, 0.0]
+    kept = kept_patterns(64, 0.3)
+    assert abs((kept == 0).mean() - 0.3) < 0.01 and abs(kept.mean() - 1.0) < 0.02
+
+
+def test_what_is_dropped_is_a_matter_of_the_window_and_of_the_sensor():
+    """Sensors alike, without a graph: without dropout their laws are the same, with it they are not."""
+    rng = np.random.default_rng(2)
+    rows = torch.tensor(np.repeat(rng.normal(size=(1, 20, 3, 1)), 4, axis=-1))
+    parts = rows, torch.zeros_like(rows, dtype=torch.bool), torch.zeros(1, 21, 3, 0, dtype=rows.dtype)
+    begins = torch.tensor([[5, 5, 6]])
+    for dropout in (0.0, 0.3):
+        model = NodeNetModel(4, 0, 2, 8, None, (False,), dropout=dropout)
+        weights = type(model.initial(rng))(*(torch.tensor(x)[None] for x in model.initial(rng)))
+        plain, dropped = model.laws(weights, *parts)[1], model.laws(weights, *parts, begins)[1]
+        assert torch.equal(plain, dropped) == (dropout == 0.0)
+        assert torch.equal(dropped[..., 0], dropped[..., 1]) == (dropout == 0.0)
+        shifted = model.laws(weights, *(torch.roll(x, 1, 2) for x in parts), torch.roll(begins, 1, 1))[1]
+        torch.testing.assert_close(shifted, torch.roll(dropped, 1, 2))
+
+
 def test_a_step_that_overflows_is_left_out(clocked):
     """Gradients of one seed that are not finite change neither its weights nor those of another."""
 
@@ -188,7 +211,15 @@ def test_an_interrupted_training_ends_in_all_threads(clocked):
 
 
 def test_refuses_settings_that_make_no_filter():
-    for options in ({"steps": 0}, {"width": 0}, {"identities": ()}, {"skip": 72}, {"seed": -1}, {"outages": 1.5}):
+    for options in (
+        {"steps": 0},
+        {"width": 0},
+        {"identities": ()},
+        {"skip": 72},
+        {"seed": -1},
+        {"outages": 1.5},
+        {"dropout": 1.0},
+    ):
         with pytest.raises(InputError):
             NodeNet(**options)
     with pytest.raises(InputError, match="not trained"):

@@ -18,6 +18,7 @@ from jointset.errors import require
 from jointset.filters.kept_weights import Kept, digest, keep, recall, told_apart
 from jointset.filters.node_net_cells import NodeNetWeights
 from jointset.filters.node_net_training import NodeNetModel, outage_patterns
+from jointset.filters.recipes import dropout_for
 from jointset.filters.training import Trained, train
 from jointset.panel import Panel
 
@@ -85,7 +86,9 @@ def trained_members(
     hidden = outage_patterns(n, recipe.window + 1, net.outages)
     sizes = (n, clock.shape[1], net.rank, net.width)
     graph = None if net.shift is None else np.round(net.shift, 6)
-    run = digest(told_apart(rows, panel.values), graph, recipe, sizes, net.outages)
+    dropout = dropout_for(len(panel)) if net.dropout is None else net.dropout
+    dropped = (dropout,) if dropout else ()
+    run = digest(told_apart(rows, panel.values), graph, recipe, sizes, net.outages, *dropped)
     names = [digest(run, one.seed, one.identity, *_singles(one.begin)) for one in entries]
     found = {i: recall(name, NodeNetWeights) for i, name in enumerate(names)}
     lacking = [i for i, kept in found.items() if kept is None]
@@ -101,7 +104,7 @@ def trained_members(
 
         own = lacking[which::of]
         trained = train(
-            NodeNetModel(*sizes, net.shift, [entries[i].identity for i in own], hidden),
+            NodeNetModel(*sizes, net.shift, [entries[i].identity for i in own], hidden, dropout),
             rows,
             recipe,
             [entries[i].seed for i in own],

@@ -69,8 +69,9 @@ class NodeNet:
     steps, window, skip, batch, rate
         Optimiser steps; rows of a training window, how many of them only bring the state up, windows a step; the
         largest learning rate.
-    outages
-        Share of the sensors hidden from the network for a part of a training window, so that it learns what a gap is.
+    outages, dropout
+        Share of the sensors hidden from the network for a part of a training window, so that it learns what a gap is;
+        share of the states hidden from what stands above them, None: the fewer rows, the more.
     apart
         Whether a pool gets the law of every member, to weigh it by itself, instead of one law for all.
     seed, device
@@ -89,6 +90,7 @@ class NodeNet:
     batch: int = 8
     rate: float = 6e-3
     outages: float = 0.1
+    dropout: float | None = None
     apart: bool = False
     seed: int = 0
     device: str = "cpu"
@@ -107,6 +109,7 @@ class NodeNet:
         require(len(self.identities) >= 1, "a pool needs at least one member")
         require(0 <= self.skip < self.window, f"skip must lie in 0 .. window - 1, got {self.skip} of {self.window}")
         require(0.0 <= self.outages <= 0.5, f"outages must lie in [0, 0.5], got {self.outages:g}")
+        require(0.0 <= (self.dropout or 0.0) < 1.0, f"dropout must lie in [0, 1), got {self.dropout}")
 
     # ------------------------------------------------------------------ training
 

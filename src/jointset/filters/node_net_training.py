@@ -20,13 +20,15 @@ from jointset.filters.training import last_seen
 
 SMALL_HEAD = 0.1  # the last layer begins at a tenth of the usual size
 FIRST_TAIL = 6.0  # degrees of freedom above the least, at the start
+APART = 31  # patterns of dropout between one sensor and the next
 
 
 class NodeNetModel:
     """Sizes, graph and kinds of the members; a row of the series is readings (N,), clock terms (C,) and its number.
 
     `identities` says of each entry of the seed axis whether its sensors have vectors of their own, `outages` (K, T, N)
-    is True where the inputs of a window are hidden: the window that begins at row i has pattern i mod K.
+    is True where the inputs of a window are hidden: the window that begins at row i has pattern i mod K. `dropout` is
+    the share of each sensor's state that is hidden, in a window, from what stands above it.
     """
 
     def __init__(
@@ -38,15 +40,17 @@ class NodeNetModel:
         shift: Array | None,
         identities: Sequence[bool],
         outages: Array | None = None,
+        dropout: float = 0.0,
     ) -> None:
         self.n, self.clock, self.rank, self.width, self.shift = n, clock, rank, width, shift
-        self.identities, self.outages = tuple(identities), outages
+        self.identities, self.outages, self.dropout = tuple(identities), outages, dropout
         self._placed: dict[tuple[torch.device, torch.dtype], tuple[torch.Tensor | None, ...]] = {}
 
     def identity(self) -> str:
         """Kinds of members and graph."""
         graph = b"" if self.shift is None else np.ascontiguousarray(self.shift).tobytes()
-        return f"{type(self).__name__} {self.identities} {hashlib.sha256(graph).hexdigest()}"
+        dropped = f" {self.dropout:g}" if self.dropout else ""
+        return f"{type(self).__name__} {self.identities} {hashlib.sha256(graph).hexdigest()}{dropped}"
 
     def initial(self, rng: np.random.Generator) -> NodeNetWeights:
         """Glorot products, orthogonal recurrences, update bias 1, other biases 0, a small last layer."""
@@ -90,11 +94,11 @@ class NodeNetModel:
         missing = torch.isnan(values)
         seen = (~missing[:, 1:]).to(values.dtype)
         target = values[:, 1:].nan_to_num(0.0) if gaps else values[:, 1:]
-        hidden = self._where(values)[2]
+        hidden, begins = self._where(values)[2], windows[:, 0, :, -1].long()
         if hidden is not None:
-            missing = missing | hidden[windows[:, 0, :, -1].long() % len(hidden)].transpose(1, 2)
+            missing = missing | hidden[begins % len(hidden)].transpose(1, 2)
         filled = values if hidden is None and not gaps else last_seen(values.masked_fill(missing, torch.nan), 1)
-        mean, scale, factor, tail = self.laws(weights, filled[:, :-1], missing[:, :-1], clock)
+        mean, scale, factor, tail = self.laws(weights, filled[:, :-1], missing[:, :-1], clock, begins)
         e = (target - mean)[:, skip:]
         scale, factor, seen = scale[:, skip:], factor[:, skip:], seen[:, skip:]
         distance, log_det = low_rank_terms(e, scale**2, scale[..., None] * factor, seen if gaps else None)
@@ -105,11 +109,19 @@ class NodeNetModel:
         return nll.mean((1, 2)) / self.n, state
 
     def laws(
-        self, w: NodeNetWeights, filled: torch.Tensor, missing: torch.Tensor, clock: torch.Tensor
+        self,
+        w: NodeNetWeights,
+        filled: torch.Tensor,
+        missing: torch.Tensor,
+        clock: torch.Tensor,
+        begins: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, ...]:
-        """Mean and scale (S, T, B, N), factor (S, T, B, N, r) and degrees of freedom (S,) after inputs (S, T, B, N)."""
+        """Mean and scale (S, T, B, N), factor (S, T, B, N, r) and degrees of freedom (S,) after inputs (S, T, B, N).
+
+        `begins` (S, B) holds the first row of every window, which says what is dropped; None: nothing is.
+        """
         S, T, B, N = filled.shape
-        shift, flags, _ = self._where(filled)
+        shift, flags, _, kept = self._where(filled)
         w = w._replace(identity=w.identity * flags)
 
         def spread(x: torch.Tensor) -> torch.Tensor:
@@ -125,7 +137,13 @@ class NodeNetModel:
         before, ahead = (c.reshape(S, T * B, self.clock) for c in (clock[:, :-1], clock[:, 1:]))
         own, own_head = cells.own_inputs(w)
         first = self._states(cells.first_gates(read, before, own, w), w.first_weight, T)
+        if kept is not None and begins is not None:
+            place = begins[..., None] + APART * torch.arange(N, device=begins.device)
+            kept = kept[place % len(kept)][:, None].expand(S, T, B, N, -1).reshape(S, T * B, N, -1)
+            first = first * kept[..., : self.width]
         second = self._states(cells.second_gates(first, spread, w), w.second_weight, T)
+        if kept is not None and begins is not None:
+            second = second * kept[..., self.width :]
         correction, scale, factor = cells.heads(second, read, ahead, own_head, w)
         mean = filled + correction.reshape(S, T, B, N)
         return mean, scale.reshape(S, T, B, N), factor.reshape(S, T, B, N, -1), cells.degrees(w)
@@ -136,13 +154,14 @@ class NodeNetModel:
         return pooled_states(gates.reshape(S, T, -1, wide), recurrent).reshape(S, -1, N, wide // 3)
 
     def _where(self, like: torch.Tensor) -> Any:
-        """Shift, kinds and outages where the data is, copied there once."""
+        """Shift, kinds, outages and what dropout keeps where the data is, copied there once."""
         key = (like.device, like.dtype)
         if key not in self._placed:
             place: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
             shift = None if self.shift is None else torch.as_tensor(self.shift, **place)
             hidden = None if self.outages is None else torch.as_tensor(self.outages, device=like.device)
-            self._placed[key] = shift, torch.as_tensor(self.identities, **place)[:, None, None], hidden
+            kept = torch.as_tensor(kept_patterns(2 * self.width, self.dropout), **place) if self.dropout else None
+            self._placed[key] = shift, torch.as_tensor(self.identities, **place)[:, None, None], hidden, kept
         return self._placed[key]
 
 
@@ -159,3 +178,8 @@ def outage_patterns(n: int, rows: int, share: float, count: int = 64, seed: int 
     fails = (rng.random((count, 1, n)) < 2.0 * share) & (np.arange(count) % 2 == 1)[:, None, None]
     place = np.arange(rows)[:, None]
     return fails & (place >= start) & (place < start + length)
+
+
+def kept_patterns(width: int, dropout: float, count: int = 1021, seed: int = 0) -> Array:
+    """Factors (count, width) of states: 0 where they are dropped, the others larger so that their mean stays."""
+    return (np.random.default_rng(seed).random((count, width)) >= dropout) / (1.0 - dropout)

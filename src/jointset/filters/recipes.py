@@ -19,6 +19,9 @@ from typing import Any
 from jointset.errors import require
 from jointset.storage import storable
 
+DROPOUT = 0.3  # share of states dropped in training on few rows
+FEW, ENOUGH = 3000, 5000  # rows up to which that share holds, and from which nothing is dropped
+
 RECIPES: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {
         "pooled": {"epochs": 60, "batch": 64, "window": 24, "rate": 1e-3, "clip": "value", "limit": 5.0},
@@ -111,3 +114,8 @@ def rate_factor(schedule: str, step: int, total: int) -> float:
     if step < warm:
         return (step + 1) / warm
     return 0.5 * (1.0 + math.cos(math.pi * (step - warm) / max(1, total - warm)))
+
+
+def dropout_for(rows: int) -> float:
+    """Share of the states of a learned member that is dropped in training: all of it where rows are few."""
+    return round(DROPOUT * min(max((ENOUGH - rows) / (ENOUGH - FEW), 0.0), 1.0), 3)
