@@ -111,8 +111,6 @@ class NodeNet:
         require(0.0 <= self.outages <= 0.5, f"outages must lie in [0, 0.5], got {self.outages:g}")
         require(0.0 <= (self.dropout or 0.0) < 1.0, f"dropout must lie in [0, 1), got {self.dropout}")
 
-    # ------------------------------------------------------------------ training
-
     def fit(self, panel: Panel, *, progress: Progress | None = None, checkpoint: str | Path | None = None) -> NodeNet:
         """A trained copy."""
         return self.fit_seeds(panel, [self.seed], progress=progress, checkpoint=checkpoint)[0]
@@ -161,8 +159,6 @@ class NodeNet:
         """Every member as a filter of its own."""
         parts = (NodeNetWeights(*(x[i : i + 1] for x in self.weights)) for i in range(len(self.weights.tail)))
         return [replace(self, identities=(bool(w.identity.any()),), weights=w) for w in parts]
-
-    # ------------------------------------------------------------------ filtering
 
     @property
     def degrees_of_freedom(self) -> Array:

@@ -117,5 +117,5 @@ def rate_factor(schedule: str, step: int, total: int) -> float:
 
 
 def dropout_for(rows: int) -> float:
-    """Share of the states of a learned member that is dropped in training: all of it where rows are few."""
+    """Share of the states of a learned member that is dropped in training: `DROPOUT` where rows are few, then less."""
     return round(DROPOUT * min(max((ENOUGH - rows) / (ENOUGH - FEW), 0.0), 1.0), 3)
