@@ -3,7 +3,8 @@ const SPANS = [["6 h", 21600], ["1 day", 86400], ["1 week", 604800]];
 const ROW_SPANS = [["200 rows", 200], ["1,000 rows", 1000], ["5,000 rows", 5000]];
 const LATELY = 6; // rows behind what the map shows while nobody points at a moment
 const SLOW = 500; // milliseconds between two looks at what is text,
-const SLOWER = 2000; // and at tables, unless somebody asked for something
+const SLOWER = 2000; // at the table of sensors,
+const SLOWEST = 10000; // and at hours and weekdays, unless somebody asked for something
 
 class Board {
   constructor(root, station, { resting = "last", travel = null, act = null } = {}) {
@@ -16,7 +17,7 @@ class Board {
     this.verdict = { light: "grey", word: "…", sentence: "" };
     this.words = "";
     this.wanted = "";
-    this.told = this.tabled = -SLOWER;
+    this.told = this.tabled = this.clocked = -SLOWEST;
     this.asked = true;
     this.due = false;
     this.build();
@@ -312,9 +313,12 @@ class Board {
     const { weights } = this.mapped();
     const now = performance.now();
     if (this.asked || now - this.tabled > SLOWER) {
+      if (this.asked || now - this.clocked > SLOWEST) {
+        this.clocked = now;
+        showClock(this.clock, station, this.words);
+      }
       this.tabled = now;
       this.asked = false;
-      showClock(this.clock, station, this.words);
       this.sensors.show(this.ailing, weights, this.chosen, this.wanted);
     }
     const leading = [...weights.keys()].sort((a, b) => weights[b] - weights[a]).slice(0, 3);

@@ -167,11 +167,14 @@ class Health {
     for (const { i, inside, missing } of facts) {
       const line = this.lines[i];
       const ill = ailing.get(i);
+      const bar = ((100 * weights[i]) / most).toFixed(0);
+      const told = [ill, bar, percent(inside), missing ? percent(missing) : "none", i === chosen];
+      if (line.told === told.join()) continue; // the browser lays out what is written, the same or not
+      line.told = told.join();
       line.state.textContent = ill ? `▲ ${ill}` : "● reads";
       line.state.className = ill ? "state ill" : "state";
-      line.bar.style.width = `${((100 * weights[i]) / most).toFixed(0)}%`;
-      line.inside.textContent = percent(inside);
-      line.missing.textContent = missing ? percent(missing) : "none";
+      line.bar.style.width = `${bar}%`;
+      [, , line.inside.textContent, line.missing.textContent] = told;
       line.row.className = i === chosen ? "chosen" : "";
       line.button.setAttribute("aria-pressed", String(i === chosen));
     }

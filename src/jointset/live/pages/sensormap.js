@@ -35,8 +35,7 @@ class SensorMap {
   }
 
   paint(pen, width, height, ink, { weights, top, chosen, ailing, alarmed, hovered, title }) {
-    this.fit(width, height);
-    this.paintEdges(pen, ink);
+    this.ground(pen, width, height, ink);
     const order = [...this.places.keys()].sort((a, b) => weights[a] - weights[b]);
     for (const i of order) this.paintDot(pen, ink, i, weights[i] / top, ailing.get(i), weights[i] > 0.55 * top && weights[i] > 1.8 / weights.length);
     for (const i of alarmed) if (!ailing.has(i)) this.ring(pen, i, ink.alarm, 2);
@@ -44,6 +43,26 @@ class SensorMap {
     if (hovered >= 0 && hovered !== chosen) this.ring(pen, hovered, ink.quiet, 1.5);
     this.label(pen, width, height, ink, order, weights, top, [...new Set([chosen, hovered, ...[...alarmed].slice(0, NAMED), ...ailing.keys()])].filter((i) => i >= 0));
     this.legend(pen, width, height, ink, top, title);
+  }
+
+  ground(pen, width, height, ink) {
+    // edges and the ramp of the legend: only another size or other colours change them, so they are drawn once and copied
+    const ratio = pen.getTransform().a;
+    const key = [width, height, ratio].join();
+    if (this.under === undefined || this.under.key !== key || this.under.ink !== ink) {
+      this.fit(width, height);
+      const canvas = el("canvas", { width: Math.round(width * ratio), height: Math.round(height * ratio) });
+      const own = canvas.getContext("2d");
+      own.setTransform(ratio, 0, 0, ratio, 0, 0);
+      this.paintEdges(own, ink);
+      const { left, wide, y } = rampPlace(width, height);
+      for (let k = 0; k < wide; k++) {
+        own.fillStyle = heat(k / wide);
+        own.fillRect(left + k, y, 1.5, 7);
+      }
+      this.under = { canvas, key, ink };
+    }
+    pen.drawImage(this.under.canvas, 0, 0, width, height);
   }
 
   paintEdges(pen, ink) {
@@ -113,13 +132,7 @@ class SensorMap {
   }
 
   legend(pen, width, height, ink, top, title) {
-    const left = 16;
-    const wide = Math.min(150, width / 3);
-    const y = height - 22;
-    for (let k = 0; k < wide; k++) {
-      pen.fillStyle = heat(k / wide);
-      pen.fillRect(left + k, y, 1.5, 7);
-    }
+    const { left, wide, y } = rampPlace(width, height);
     write(pen, title, left, y - 6, { ink: ink.quiet, size: 11 });
     write(pen, "0", left, y + 19, { ink: ink.quiet, size: 11 });
     write(pen, percent(top, 0), left + wide, y + 19, { ink: ink.quiet, size: 11, align: "right" });
@@ -138,4 +151,8 @@ class SensorMap {
     write(pen, "silent", at + 11, y + 8, { ink: ink.quiet, size: 11 });
     write(pen, "stuck", at + 78, y + 8, { ink: ink.quiet, size: 11 });
   }
+}
+
+function rampPlace(width, height) {
+  return { left: 16, wide: Math.min(150, width / 3), y: height - 22 };
 }
