@@ -6,9 +6,11 @@ scripts beside this one make results, pages and pictures from hours of work, and
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from table import show  # first: sets the number of threads
@@ -32,10 +34,14 @@ SCRIPTS = {  # and what makes each short
 def ended(name: str, limit: float) -> str:
     """How a script ended: `ok`, its exit code, or that its time was over."""
     command = [sys.executable, str(HERE / f"{name}.py"), *SCRIPTS[name]]
-    try:
-        code = subprocess.run(command, timeout=limit, check=False).returncode
-    except subprocess.TimeoutExpired:
-        return f"stopped after {limit:.0f} s"
+    with subprocess.Popen(command, start_new_session=True) as process:
+        try:
+            code = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            return f"stopped after {limit:.0f} s"
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # workers that it has started too
     return "ok" if code == 0 else f"exit code {code}"
 
 
