@@ -156,10 +156,10 @@ class ResidualFilter:
         return self._rows(np.asarray(values, dtype=float), state, times)
 
     def _rows(self, values: Array, state: ResidualState, times: Array | None) -> tuple[Forecast, ResidualState]:
-        centers = self._means(values, state) + self.offset
+        filled, lags = self.backbone.fill(values, state.history), self.backbone.lags
+        centers = self._means(filled[lags:], state) + self.offset
         law, shape = self.shape.run(values - centers, centers, times, state.shape)
-        history = self.backbone.fill(values, state.history)[-self.backbone.lags :].copy()
-        return law, ResidualState(history, min(state.seen + len(values), self.backbone.lags), shape)
+        return law, ResidualState(filled[-lags:].copy(), min(state.seen + len(values), lags), shape)
 
     def _means(self, values: Array, state: ResidualState) -> Array:
         means = np.asarray(self.backbone.predict(values, state.history), dtype=float)
