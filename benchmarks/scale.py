@@ -1,12 +1,13 @@
 """How the default method grows with the number of sensors: training, a live step, memory.
 
-    python benchmarks/scale.py [--device cuda] [--whole 1000] [SENSORS ...]
+    python benchmarks/scale.py [--device cuda] [--whole 1000] [--instant] [SENSORS ...]
 
 A simulated road network: sensors at random places of a square, each joined to its three nearest, readings that follow
 their neighbours with common waves; 1,000 rows at five minutes. Of the learned members: milliseconds of a training step
 (3,500 of them train both), from runs of 20 and 60 steps, and of a live step (a law and an update) on one core. Up to
 `--whole` sensors also the whole `default`, all members with the same weight (after so few steps they would get none):
-seconds that its fit takes beside the training of the members, milliseconds of `predict` and `update`.
+seconds that its fit takes beside the training of the members, milliseconds of `predict` and `update`. With `--instant`
+`quick` instead, which is `var` above 300 sensors: seconds of processor time of its fit, milliseconds of a live step.
 Every size in a process of its own; memory is that process's peak, on the host.
 """
 
@@ -28,6 +29,7 @@ from scipy.spatial import cKDTree
 from jointset import JointPredictor, NodeNet, Panel
 from jointset.filters import pool
 from jointset.filters.default import DefaultFilter
+from jointset.filters.quick import quick
 
 TRAIN, CALIBRATE, LIVE = 1000, 200, 40
 
@@ -103,13 +105,31 @@ def whole(panel, device, step):
     return fit - 50 * step / 1e3, median_ms(live, panel.values[-LIVE:])
 
 
+def instant(panel):
+    """Seconds of processor time of a fit of `quick`, milliseconds of a live step."""
+    start = time.process_time()
+    predictor = JointPredictor(quick()).fit(panel[:TRAIN])
+    fit = time.process_time() - start
+    predictor.calibrate(panel[TRAIN : TRAIN + CALIBRATE])
+
+    def live(y):
+        predictor.predict()
+        predictor.update(y)
+
+    return fit, median_ms(live, panel.values[-LIVE:])
+
+
 def line(n, device, most):
-    """The line of a size."""
+    """The line of a size; `most` None: that of `quick`."""
     warnings.simplefilter("ignore")
     panel = network(n)
-    step, live = members(panel, device)
-    cells = [f"{n:,}", f"{step:.1f}", f"{live:.1f}"]
-    cells += [f"{x:.1f}" for x in whole(panel, device, step)] if n <= most else ["", ""]
+    cells = [f"{n:,}"]
+    if most is None:
+        cells += [f"{x:.1f}" for x in instant(panel)]
+    else:
+        step, live = members(panel, device)
+        cells += [f"{step:.1f}", f"{live:.1f}"]
+        cells += [f"{x:.1f}" for x in whole(panel, device, step)] if n <= most else ["", ""]
     cells.append(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f}")
     return f"| {' | '.join(cells)} |"
 
@@ -120,12 +140,15 @@ def main():
     parser.add_argument("sensors", nargs="*", type=int, default=[100, 207, 500])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--whole", type=int, default=1000)
+    parser.add_argument("--instant", action="store_true")
     args = parser.parse_args()
-    print("| sensors | training step, ms | members live, ms | rest of the fit, s | `default` live, ms | memory, MB |")
-    print("|---|---|---|---|---|---|", flush=True)
+    titles = "training step, ms | members live, ms | rest of the fit, s | `default` live, ms"
+    titles = "fit of `quick`, s | live step, ms" if args.instant else titles
+    print(f"| sensors | {titles} | memory, MB |")
+    print("|---|---|---|---|" if args.instant else "|---|---|---|---|---|---|", flush=True)
     for n in args.sensors:
         with multiprocessing.get_context("spawn").Pool(1) as process:
-            print(process.apply(line, (n, args.device, args.whole)), flush=True)
+            print(process.apply(line, (n, args.device, None if args.instant else args.whole)), flush=True)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from jointset import JointPredictor, Panel, generate_grssf
+from jointset.backbones.var import neighbours
 from jointset.checks import check_predictor
 from jointset.filters.var import VARFilter
 from jointset.laws import LowRankLaw
@@ -179,3 +180,23 @@ def test_few_rows_for_many_sensors_leave_the_law_at_its_level():
     distance = law.covariance.distance(panel.values[600:] - law.mean) / 60
     assert distance.mean() < 1.3
     assert distance[-150:].mean() < 1.12 * distance[:150].mean()
+
+
+def test_above_300_sensors_each_looks_at_itself_and_its_nearest():
+    """Those of a stable sort of the whole row, though only what it is close to is sorted."""
+    rng = np.random.default_rng(0)
+    graph = np.triu(np.where(rng.random((310, 310)) < 0.06, rng.random((310, 310)).round(1), 0.0), 1)
+    graph[:2] = 0.0
+    sensors = [f"s{i}" for i in range(310)]
+    panel = Panel(rng.standard_normal((20, 310)), sensors, adjacency=graph + graph.T)
+    closeness = np.where(np.eye(310, dtype=bool), np.inf, panel.adjacency)
+    np.testing.assert_array_equal(neighbours(panel), np.argsort(-closeness, axis=1, kind="stable")[:, :20])
+
+
+def test_scales_of_sensors_do_not_depend_on_how_many_are_fitted_at_once(monkeypatch):
+    panel = generate_grssf("B", n=8, length=300).panel
+    whole = VARFilter().fit(panel).scale
+    monkeypatch.setattr("jointset.residuals.scale_regression.AT_ONCE", 3)
+    parts = VARFilter().fit(panel).scale
+    for name in ("center", "spread", "weights"):
+        np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-12, atol=1e-14)

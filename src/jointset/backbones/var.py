@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -90,7 +91,7 @@ class VARBackbone(Backbone):
         change = rows[made.lags :] - rows[made.lags - 1 : -1]
         change = np.where(panel.mask[made.lags :], change, np.nan)
         w = np.ones(len(X)) if weights is None else weights[made.lags :]
-        columns = None if made.near is None else made._columns(X.shape[1])
+        columns = made._columns
         ridge = _best_ridge(X, change, columns, w) if self.ridge is None else self.ridge
         coefficients, offset = _regressions(X, change, columns, w, (ridge,))[0]
         return replace(made, weights=coefficients, constant=offset)
@@ -107,14 +108,15 @@ class VARBackbone(Backbone):
             parts.append(rows[self.lags - self.day : len(rows) - self.day + 1] - rows[: len(rows) - self.day])
         return np.hstack([*parts, self.calendar.terms(times, rows_out)])
 
-    def _columns(self, width: int) -> Array:
-        """Columns of the regressors that each sensor looks at (N, q), where it does not look at all of them."""
-        assert self.near is not None
-        n = len(self.near)
+    @cached_property
+    def _columns(self) -> Array | None:
+        """Columns of the regressors that each sensor looks at (N, q); None where it looks at all of them."""
+        if self.near is None:
+            return None
+        n, blocks = len(self.near), LAGS + (self.spread is not None) + bool(self.day)
         own = np.arange(n)[:, None]
-        blocks = (width - 2 * (self.calendar.day + self.calendar.week)) // n
         parts = [self.near, self.near + n, *(own + block * n for block in range(LAGS, blocks))]
-        shared = np.arange(blocks * n, width)
+        shared = blocks * n + np.arange(2 * (self.calendar.day + self.calendar.week))
         return np.hstack([*parts, np.broadcast_to(shared, (n, len(shared)))])
 
     def predict(self, values: Array, history: Array | None = None, times: Array | None = None) -> Array:
@@ -134,9 +136,9 @@ class VARBackbone(Backbone):
             raise InputError("this mean was fitted with the clock: give the times of the rows")
         assert self.weights is not None and self.constant is not None
         X, last = self._regressors(filled, times), filled[self.lags - 1 :]
-        if self.near is None:
+        columns = self._columns
+        if columns is None:
             return last + X @ self.weights + self.constant
-        columns = self._columns(X.shape[1])
         change = np.stack([np.einsum("nq,qn->n", x[columns], self.weights) for x in X])
         return last + change + self.constant
 
@@ -155,9 +157,17 @@ def neighbours(panel: Panel, regressors: int = 0) -> Array | None:
     n = panel.n_sensors
     if n <= DENSE and (n <= NEIGHBOURS or len(panel) >= ROWS_EACH * regressors * n):
         return None
-    closeness = _correlations(panel) if panel.adjacency is None else np.array(panel.adjacency, dtype=float)
-    np.fill_diagonal(closeness, np.inf)
-    return np.argsort(-closeness, axis=1, kind="stable")[:, :NEIGHBOURS]
+    closeness = _correlations(panel) if panel.adjacency is None else panel.adjacency
+    return np.stack([_nearest(i, row) for i, row in enumerate(closeness)])
+
+
+def _nearest(own: int, closeness: Array) -> Array:
+    """The sensors (k,) nearest to one, itself first; where it is close to fewer, the first of the others."""
+    close = np.flatnonzero(closeness)
+    close = close[close != own]
+    near = np.concatenate([[own], close[np.argsort(-closeness[close], kind="stable")]])[:NEIGHBOURS]
+    others = np.setdiff1d(np.arange(NEIGHBOURS), near) if len(near) < NEIGHBOURS else close[:0]
+    return np.concatenate([near, others])[:NEIGHBOURS]
 
 
 def _correlations(panel: Panel) -> Array:
@@ -196,9 +206,9 @@ def _regressions(
     if columns is None and not gaps.all():
         sensors.append(np.flatnonzero(~gaps))
     for some in sensors:
-        own = slice(None) if columns is None else columns[some[0]]
+        own = X if columns is None else X[:, columns[some[0]]]
         seen = ~np.isnan(change[:, some[0]])
-        found = ridge_regressions(X[seen][:, own], change[np.ix_(seen, some)], w[seen], ridges)
+        found = ridge_regressions(own[seen], change[np.ix_(seen, some)], w[seen], ridges)
         for (weights, offset), one in zip(out, found, strict=True):
             weights[:, some], offset[some] = one
     return out

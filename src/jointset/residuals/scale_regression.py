@@ -33,6 +33,7 @@ RIDGE = 1e-3
 FEW = 30.0  # over the number of rows, added to the ridge
 STEPS = 8  # of Newton's method
 MEAN_LOG = 1.27  # minus the mean logarithm of a squared standard normal
+AT_ONCE = 250  # sensors whose regressors are held at once
 ROWS = (2_000, 8_000)  # rows that the coefficients are fitted on: at least, and at most
 
 
@@ -57,13 +58,27 @@ class ScaleRegression:
         kept = some_rows(len(residuals), size)
         memory, _ = made.memories(residuals, made.start(), kept)
         times = None if panel.timestamps is None else panel.timestamps[kept]
-        X = made._regressors(memory, means[kept], times)  # (T, p, N)
+        parts = [
+            replace(made, usual=usual[at])._fit(
+                memory[:, :, [*at, n]], residuals[np.ix_(kept, at)], means[np.ix_(kept, at)], times
+            )
+            for at in np.array_split(np.arange(n), -(-n // AT_ONCE))
+        ]
+        fields = ("center", "spread", "weights")
+        center, spread, weights = (np.hstack([getattr(part, name) for part in parts]) for name in fields)
+        return replace(made, center=center, spread=spread, weights=weights)
+
+    def _fit(self, memory: Array, residuals: Array, means: Array, times: Array | None) -> ScaleRegression:
+        """Coefficients of some sensors from rows of their moving averages, residuals and means."""
+        assert self.usual is not None
+        X = self._regressors(memory, means, times)  # (T, p, N)
         spread = X.std(axis=0) + 1e-9
         moving = slice(0, 2 * len(HALF_LIVES))
         spread[moving] = np.maximum(spread[moving], STILL)  # what hardly moved here says nothing about where it goes
-        made = replace(made, center=X.mean(axis=0), spread=spread)
-        X, squares = made._standardised(X), residuals[kept] ** 2 + (FLOOR * usual) ** 2
-        return replace(made, weights=np.stack([_likeliest(X[:, :, i], squares[:, i]) for i in range(n)], axis=1))
+        made = replace(self, center=X.mean(axis=0), spread=spread)
+        X, squares = made._standardised(X), residuals**2 + (FLOOR * self.usual) ** 2
+        weights = [_likeliest(X[:, :, i], own) for i, own in enumerate(squares.T)]
+        return replace(made, weights=np.stack(weights, axis=1))
 
     def start(self) -> Array:
         """Moving averages of squares (H, N + 1) before the first row, the network's last: as in all rows."""
