@@ -49,6 +49,16 @@ class GapScale(NamedTuple):
     back: tuple[float, ...] = (0.0,) * len(RETURN)
     since: int = RETURN[-1]
 
+    @staticmethod
+    def of_older(fields: dict[str, Any]) -> dict[str, Any]:
+        """Stored fields as they are, or those of a version with one factor, for the first row after an outage."""
+        back, logs = fields.get("back", 0.0), fields.get("logs")
+        if not isinstance(back, float) or not isinstance(logs, list) or len(logs) != len(EDGES) + 1:
+            return fields
+        rest = [0.0] * len(RETURN)
+        since = 0 if fields.get("dark") else RETURN[-1]
+        return {**fields, "logs": [*logs, *rest], "back": [back, *rest[1:]], "since": since}
+
     @property
     def lift(self) -> float:
         """What the radius of the rule is multiplied by for complete rows."""

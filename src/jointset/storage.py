@@ -106,6 +106,7 @@ def _object(tree: dict[str, Any], arrays: dict[str, np.ndarray], name: str) -> A
     given, known = tree.get("fields"), _fields(cls)
     if not isinstance(given, dict):
         raise InputError(f"{name}: a {cls.__name__} without fields")
+    given = cls.of_older(given) if hasattr(cls, "of_older") else given
     for field, needed in known.items():
         require(field in given or not needed, f"{name}: a {cls.__name__} without its field {field!r}")
     kinds = _annotations(cls)
