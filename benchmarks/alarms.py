@@ -1,13 +1,14 @@
 """Alarms on METR-LA: how many in 30 days as they were, and how soon a drop by a fifth in a neighbourhood is found.
 
-    python benchmarks/alarms.py [METHOD] [--sensors 207] [--trials 100] [--block choose|test] [--days 30]
+    python benchmarks/alarms.py [METHOD] [--sensors 207] [--trials 100] [--block choose|test|cell] [--days 30]
 
 `test` watches the last 30 days, calibrates on the 30 days before and fits on what is left; `choose` is the same without
-the last 30 days: what the alarms are made of was chosen there. Zeros are missing readings. A trial takes a moment and a
-neighbourhood (a sensor at random and all it has an edge with, three or more, half of them read in the last five rows),
-lowers its speeds by a fifth from that row on, and counts as found where a sustained change is raised within six rows,
-as right where half or more of the sensors of the first one named are among those lowered. JOINTSET_DATA names the
-folder of the data.
+the last 30 days: what the alarms are made of was chosen there. `cell` has the blocks of protocol `table`: 95 days to
+fit on, 12 to calibrate on, 12 watched. Zeros are missing readings where calibrated and watched. A trial takes a moment
+and a neighbourhood (a sensor at random and all it has an edge with, three or more, half of them read in the last five
+rows), lowers its speeds by a fifth from that row on, and counts as found where a sustained change is raised within six
+rows, as right where half or more of the sensors of the first one named are among those lowered; how many are raised
+near it is counted for twelve rows. JOINTSET_DATA names the folder of the data.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from jointset.datasets.cells import cell
+from jointset.experiments.rows import fitted_row
 from jointset.live.evidence import rank_among
 from jointset.live.happenings import Happening, happening
 from jointset.live.standing import ailing, engine_for
@@ -29,8 +31,20 @@ from jointset.passes import laws_of
 from jointset.sensor_health import observe, start_health
 from jointset.streaming import take_step
 
-ROWS, WITHIN, DROP = 288, 6, 0.8
+ROWS, WITHIN, COUNTED, DROP = 288, 6, 12, 0.8
 BLOCKS = {"choose": 1, "test": 0}  # spells left out at the end
+
+
+def fitted(name: str, method: str, block: str, days: int) -> tuple:
+    """A calibrated predictor, the rows to watch, and what a speed of 0 is among them (N,)."""
+    if block != "cell":
+        train, calibration, live = watched(name, block, days)
+        return predictor_for(method).fit(train).calibrate(calibration), live, np.zeros(live.n_sensors)
+    found = cell(name, "table")
+    zero, values = found.raw.values == 0.0, found.panel.values
+    panel = found.panel.with_values(np.where(zero, np.nan, values))
+    predictor = fitted_row(method, found, 0.1, 0).calibrate(panel[found.blocks["calibration"]])
+    return predictor, panel[found.blocks["test"]], values[zero.argmax(axis=0), np.arange(values.shape[1])]
 
 
 def watched(name: str, block: str, days: int) -> tuple:
@@ -79,19 +93,23 @@ class Watchman:
             start += len(rows)
         self.predictor = after
 
-    def trial(self, panel, lowered: np.ndarray) -> tuple[int, bool]:
-        """Rows until a sustained change is raised (0: not within WITHIN), and whether it is named right."""
-        predictor, state = self.predictor, self.state
-        for t, values in enumerate(panel.values[:WITHIN], 1):
-            y = np.where(lowered, DROP * values, values)
+    def trial(self, panel, lowered: np.ndarray, zero: np.ndarray) -> tuple[int, bool, int]:
+        """Rows until a change is raised (0: not within WITHIN), whether it is named right, and how many are raised."""
+        predictor, state, first, right, count = self.predictor, self.state, 0, False, 0
+        for t, values in enumerate(panel.values[:COUNTED], 1):
+            y = np.where(lowered, zero + DROP * (values - zero), values)
             step = take_step(predictor, y)
             state, changes = self.engine.step(state, happening(step, float(panel.timestamps[t - 1]), light(step.after)))
             predictor = step.after
             for one in changes:
-                if one.kind == "sustained" and one.event == "raised":
-                    named = [predictor.sensors.index(name) for name in one.neighbourhood]
-                    return t, bool(lowered[named].mean() >= 0.5)
-        return 0, False
+                if one.kind in ("sustained", "sensor") and one.event == "raised":
+                    share = lowered[[predictor.sensors.index(name) for name in one.neighbourhood]].mean()
+                    count += int(share > 0)
+                    if one.kind == "sustained" and not first and t <= WITHIN:
+                        first, right = t, bool(share >= 0.5)
+            if not first and t == WITHIN:
+                break
+        return first, right, count
 
 
 def drawn(panel, predictor, trials: int) -> list[tuple[int, np.ndarray]]:
@@ -102,7 +120,7 @@ def drawn(panel, predictor, trials: int) -> list[tuple[int, np.ndarray]]:
     near |= near.T
     found = []
     while len(found) < trials:
-        at, places = int(rng.integers(ROWS, len(panel) - WITHIN)), np.flatnonzero(near[rng.integers(len(near))])
+        at, places = int(rng.integers(ROWS, len(panel) - COUNTED)), np.flatnonzero(near[rng.integers(len(near))])
         if len(places) >= 3 and (seen[at - 4 : at + 1][:, places].mean(axis=1) >= 0.5).all():
             found.append((at, np.isin(np.arange(panel.n_sensors), places)))
     return sorted(found, key=lambda one: one[0])
@@ -113,20 +131,19 @@ def main() -> None:
     parser.add_argument("method", nargs="?", default="ewma")
     parser.add_argument("--sensors", type=int, default=207)
     parser.add_argument("--trials", type=int, default=100)
-    parser.add_argument("--block", choices=[*BLOCKS], default="choose")
+    parser.add_argument("--block", choices=[*BLOCKS, "cell"], default="choose")
     parser.add_argument("--days", type=int, default=30)
     asked = parser.parse_args()
     name = "metr-la" if asked.sensors == 207 else f"metr-la-{asked.sensors}"
-    train, calibration, live = watched(name, asked.block, asked.days)
     begin = time.perf_counter()
-    predictor = predictor_for(asked.method).fit(train).calibrate(calibration)
-    fitted = time.perf_counter() - begin
+    predictor, live, zero = fitted(name, asked.method, asked.block, asked.days)
+    seconds = time.perf_counter() - begin
     man, pos, results = Watchman(predictor), 0, []
     for at, lowered in drawn(live, predictor, asked.trials):
         if at > pos:
             man.follow(live[pos:at])
         pos = at
-        results.append((*man.trial(live[at : at + WITHIN], lowered), int(lowered.sum())))
+        results.append((*man.trial(live[at : at + COUNTED], lowered, zero), int(lowered.sum())))
     man.follow(live[pos:])
     raised = [one for one in man.changes if one.event == "raised"]
     for one in raised:
@@ -137,19 +154,20 @@ def main() -> None:
         "cell": name,
         "method": asked.method,
         "block": asked.block,
-        "days": asked.days,
+        "days": round(len(live) / ROWS, 1),
         "alarms": dict(Counter(one.kind for one in raised)),
         "trials": len(results),
         "found": float((rows > 0).mean()) if len(rows) else None,
-        "right": float(np.mean([right for _, right, _ in results])) if len(rows) else None,
+        "right": float(np.mean([right for _, right, *_ in results])) if len(rows) else None,
         "found by size": {
             f"{low}-{high}": f"{int((rows[part] > 0).sum())} of {int(part.sum())}"
             for low, high in ((3, 5), (6, 10), (11, 99))
             if (part := (sizes >= low) & (sizes <= high)).any()
         },
+        "alarms of those found": dict(Counter(count for row, _, count, _ in results if row)),
         "median rows until found": float(np.median(rows[rows > 0])) if (rows > 0).any() else None,
         "limits": [man.state.limit, *(man.engine.jumps.limits.tolist() if man.engine.jumps else [])],
-        "fit seconds": round(fitted, 1),
+        "fit seconds": round(seconds, 1),
         "seconds": round(time.perf_counter() - begin, 1),
     }
     print(json.dumps(found))

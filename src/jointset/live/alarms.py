@@ -184,9 +184,9 @@ class Alarms:
 
     def _moved(self, local: Local | None, errors: Array | None) -> Local | None:
         """Neighbourhoods after a row."""
-        if self.jumps is None or local is None or errors is None:
+        if self.jumps is None or errors is None:
             return local
-        return self.jumps.step(local, errors)
+        return self.jumps.step(local or self.jumps.start(), errors)
 
     def _relearn(self, state: State, score: float) -> State:
         """After an acknowledged change the scores that follow become the usual ones, once there are enough."""

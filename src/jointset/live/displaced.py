@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.jumps import LAG, JumpState, Neighbourhoods, UsualJumps, at_most, follow, jumps_of, start_jumps
-from jointset.live.evidence import SAFETY, gumbel_level
+from jointset.jumps import LAG, STAY, JumpState, Neighbourhoods, UsualJumps, at_most, follow, jumps_of, start_jumps
+from jointset.live.evidence import gumbel_level
 
 LEAK = 1 / 24  # share of what it is off that a neighbourhood forgets in a row
 BACK = 1 / 3  # of the jump: less than that is no longer off
@@ -36,10 +36,9 @@ class Displaced(NamedTuple):
 
 
 class Local(NamedTuple):
-    """What is remembered of neighbourhoods: their sums, the errors (N,) of the row before, and which are off."""
+    """What is remembered of neighbourhoods: their last rows, and which are off."""
 
     sums: JumpState
-    last: Array
     off: tuple[Displaced, ...] = ()
 
 
@@ -48,26 +47,25 @@ class Jumps:
 
     def __init__(self, around: Neighbourhoods, usual: UsualJumps, rows_a_day: float, days: float) -> None:
         self.around, self.usual = around, usual
+        self.weights = around.weights(usual.precision, usual.sets)
         blocks = days * rows_a_day / usual.rows
-        safety = min(max(blocks / usual.largest.shape[1], 1.0), SAFETY)  # of a spell that calibration did not see
-        self.limits = np.array([gumbel_level(largest, blocks, SCALE, safety) for largest in usual.largest])
+        self.limits = np.array([gumbel_level(largest, blocks, SCALE) for largest in usual.largest])
         self.lowest = float(self.limits.min())
 
     def start(self) -> Local:
         """Before the first row."""
-        return Local(start_jumps(self.usual), np.zeros(self.around.members.shape[1]))
+        return Local(start_jumps(self.usual))
 
     def step(self, local: Local, errors: Array) -> Local:
         """After the errors (N,) of one more row."""
-        sums = follow(self.around, self.usual, local.sums, errors)
+        sums = follow(self.around, self.weights, self.usual, local.sums, errors)
         off = tuple(one for one in (_carried(one, sums.past[-1]) for one in local.off) if one.back < LAG)
-        now = np.where(np.isnan(errors), 0.0, errors)
         if at_most(self.around, sums) >= self.lowest:
-            moved = np.clip(local.last + now, -FAR, FAR)
+            moved = np.clip(np.nan_to_num(sums.moved, nan=0.0).sum(axis=0), -FAR, FAR)
             for way, jumps, limit in zip(WAYS, jumps_of(self.around, sums), self.limits, strict=True):
                 hits = np.flatnonzero(jumps >= limit)
                 off = (*off, *self._new(hits, jumps, way, sums.past, moved, off))
-        return Local(sums, now, off)
+        return Local(sums, off)
 
     def _new(
         self, hits: Array, jumps: Array, way: float, past: Array, moved: Array, off: tuple[Displaced, ...]
@@ -85,7 +83,7 @@ class Jumps:
                 best = near[int((self.around.members[near] @ (way * moved) * self.around.weight[near]).argmax())]
                 order = sorted(group, key=lambda i: (-way * moved[i], i))
                 places = tuple(i for i in order if way * moved[i] >= PART * way * moved[order[0]])
-                jump = float(way * (past[-2][best] + past[-1][best]))
+                jump = float(way * np.nansum(past[-1 - STAY :, best]))
                 found.append(Displaced(best, way, jump, jump, places, len(places) > WIDE * len(moved)))
         return found
 
@@ -105,14 +103,13 @@ def _carried(one: Displaced, now: Array) -> Displaced:
 def local_tree(local: Local) -> Any:
     """As JSON has it; what is missing is null."""
     sums = [[None if x != x else x for x in array.ravel().tolist()] for array in local.sums]
-    return [sums, local.last.tolist(), [list(one) for one in local.off]]
+    return [sums, [list(one) for one in local.off]]
 
 
-def local_of(tree: Any) -> Local:
-    """What `local_tree` was made from."""
-    sensors, sets, past, *rest = (np.array(one, dtype=float) for one in tree[0])
-    n = len(sensors)
-    errors, sizes, read = rest or (np.full(2 * n, np.nan), np.ones(2 * n), np.zeros(n))  # none before J had M
-    sums = JumpState(sensors, sets, past.reshape(LAG, -1), errors.reshape(2, n), sizes.reshape(2, n), read)
-    off = tuple(Displaced._make([*one[:4], tuple(one[4]), *one[5:]]) for one in tree[2])
-    return Local(sums, np.array(tree[1], dtype=float), off)
+def local_of(tree: Any) -> Local | None:
+    """What `local_tree` was made from; None of what an older form of jumps remembered."""
+    if len(tree) != 2:
+        return None
+    sensors, past, moved, read = (np.array(one, dtype=float) for one in tree[0])
+    sums = JumpState(sensors, past.reshape(LAG, -1), moved.reshape(STAY + 1, -1), read)
+    return Local(sums, tuple(Displaced._make([*one[:4], tuple(one[4]), *one[5:]]) for one in tree[1]))

@@ -25,7 +25,7 @@ DAY = 86_400
 MONTH = 30  # days
 KEPT = 1_000  # order statistics that stand for all reference scores
 FEWEST_BLOCKS = 8  # maxima below which blocks of rows are shorter than a day
-SAFETY = 3.0  # the limit is meant for so many times the asked spell: a few days do not tell a month to the day
+WATCHES = 3.0  # rises, drops and scores: each may be false once in so many times the asked spell
 EULER = 0.5772156649015329
 NONE = -50.0  # log R of no evidence at all
 
@@ -87,11 +87,11 @@ def limit_of(course: Array, rows_a_day: float, days: float = MONTH) -> float:
     return max(nominal, gumbel_level(maxima, days * rows_a_day / size, least=1.0))
 
 
-def gumbel_level(maxima: Array, blocks: float, least: float = 0.0, safety: float = SAFETY) -> float:
-    """The level that the largest value of a block passes once in `safety` times so many blocks, from maxima (B,).
+def gumbel_level(maxima: Array, blocks: float, least: float = 0.0) -> float:
+    """The level that the largest value of a block passes once in WATCHES times so many blocks, from maxima (B,).
 
     A Gumbel law through their mean and standard deviation; `least` is the smallest scale, 1 for log R of independent
     p-values.
     """
     scale = max(float(maxima.std(ddof=1)) * math.sqrt(6.0) / math.pi, least)
-    return float(maxima.mean()) + scale * (math.log(safety * blocks) - EULER)
+    return float(maxima.mean()) + scale * (math.log(WATCHES * blocks) - EULER)
