@@ -13,11 +13,11 @@ was. Of a jump in the row a, known STAY rows later, S_k being X_a + ... + X_{a+k
     J = min over k of S_k / sqrt(1 + GROWTH k) - max(0, X_{a-3} + X_{a-2} + X_{a-1}) / (2 sqrt 3) + EVEN M,
 
 for rises, and the same of -X for drops: the jump, that it did not go back, and that it was no slow rise, such as every
-rush hour has; 0 where one of these is beyond OTHER_WAY the other way, as a way back is no jump. M says how even the jump is:
-in recent sizes, no smaller than the usual ones, three of four sensors moved so far in row a and stayed so far, times
-the root of how many there are. A jam that grows takes some sensors far and leaves others. M counts where J is LEAST or
-more without it. An error counts only where its sensor was read in the row before as well: the first reading after a
-gap is no jump. The largest J of each day of calibration, over all neighbourhoods, says how large J is without a jump.
+rush hour has; 0 where one of these is beyond OTHER_WAY the other way, as a way back is no jump. M says how even the
+jump is: in recent sizes, no smaller than the usual ones, three of four sensors moved so far in row a and stayed so far,
+times the root of how many there are. A jam that grows takes some sensors far and leaves others. M counts where J is
+LEAST or more without it. An error counts only where its sensor was read in the row before as well: the first reading
+after a gap is no jump. The largest J of each day of calibration, over all neighbourhoods, says how large J is without a jump.
 """
 
 from __future__ import annotations
