@@ -17,7 +17,8 @@ rush hour has; 0 where one of these is beyond OTHER_WAY the other way, as a way 
 jump is: in recent sizes, no smaller than the usual ones, three of four sensors moved so far in row a and stayed so far,
 times the root of how many there are. A jam that grows takes some sensors far and leaves others. M counts where J is
 LEAST or more without it. An error counts only where its sensor was read in the row before as well: the first reading
-after a gap is no jump. The largest J of each day of calibration, over all neighbourhoods, says how large J is without a jump.
+after a gap is no jump. The largest J of each day of calibration, over all neighbourhoods, says how large J is without
+a jump.
 """
 
 from __future__ import annotations
