@@ -239,7 +239,7 @@ BAD_READINGS = {
         [*FIT, "--method", "static+aci"],
         r"static\+aci: 1 calibration scores .* too few",
     ),
-    "two rows": (edit(lambda ls: ls[:3]), FIT, r"kalman-tuned: .*rows is too short to fit anything on"),
+    "two rows": (edit(lambda ls: ls[:3]), FIT, r"kalman-tuned: too short to fit anything on: 1 row, give more"),
     "no column for time": (lambda: None, [*FIT, "--time-column", "when"], r"no column 'when' for time"),
 }
 BAD_GRAPHS = {

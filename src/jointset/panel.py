@@ -229,7 +229,7 @@ class Panel:
         """The panel itself, refused when a sensor is constant: its scale is zero and no law fits it."""
         silent = [name for name, seen in zip(self.sensors, np.asarray(self.mask.any(axis=0)), strict=True) if not seen]
         require(not silent, f"sensors without any reading in {self.T} steps: {some(silent)}; {DROP_ADVICE}")
-        require(self.T > 2, f"a panel of {self.T} rows is too short to fit anything on: give more")
+        require(self.T > 2, f"too short to fit anything on: {self.T} row{'s' * (self.T != 1)}, give more")
         constant = self.constant_sensors()
         require(not constant, f"constant sensors (no change in {self.T} steps): {some(constant)}; {DROP_ADVICE}")
         return self

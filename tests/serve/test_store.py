@@ -73,6 +73,12 @@ def test_a_torn_tail_of_the_log_is_left_and_the_rest_is_there(model, rows, tmp_p
     again.close()
 
 
+def test_what_is_no_model_leaves_no_store(tmp_path):
+    with pytest.raises(InputError, match="is not a model folder"):
+        open_network("city", tmp_path / "nothing", tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+
+
 def test_a_damaged_file_is_one_line(kept, model):
     path = kept / "city" / "readings.db"
     data = bytearray(path.read_bytes())

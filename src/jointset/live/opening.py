@@ -46,11 +46,12 @@ def open_network(
     notice: Callable[[str], None] = lambda text: None,
 ) -> Network:
     """The network of a model, kept under its name in a folder; a store that is there is gone on from."""
+    print_ = fingerprint(model)  # refuses what is no model before anything is written
     place = new_folder(folder / checked_name(name))
     lock = locked(place)
     try:
         with readable(place / FILE):
-            store, predictor = _store(place, model, name)
+            store, predictor = _store(place, model, name, print_)
             engine = engine_for(predictor, settings.cadence)
             standing = standing_of(store, predictor, engine, notice)
             if engine.jumps is None and predictor.usual is not None and predictor.usual.jumps is not None:
@@ -60,10 +61,9 @@ def open_network(
     return Network(name, store, standing, engine, settings, lock)
 
 
-def _store(place: Path, model: Path, name: str) -> tuple[Store, JointPredictor]:
+def _store(place: Path, model: Path, name: str, print_: str) -> tuple[Store, JointPredictor]:
     """The store and the model it goes on from, a copy of its own; both are made where they are not there."""
     path, own = place / FILE, place / "model"
-    print_ = fingerprint(model)
     if not path.exists():
         predictor = load_predictor(model)
         predictor.predict()
