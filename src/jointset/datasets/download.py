@@ -15,7 +15,7 @@ import re
 import shutil
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from email.message import Message
 from http.client import HTTPException
 from pathlib import Path
@@ -105,7 +105,8 @@ def progress_bar() -> Iterator[Progress]:
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Bar(*columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal) as bar:
+    bar = Bar(*columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal)
+    with nullcontext() if bar.disable else bar:  # older rich ends even a bar that is not shown with an empty line
         tasks: dict[str, Any] = {}
 
         def show(name: str, done: int, total: int | None) -> None:
