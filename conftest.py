@@ -2,7 +2,7 @@
 
 import pytest
 
-from jointset.extras import installed
+from jointset.support.extras import installed
 
 LACK = ("needs the package torch", "No module named 'torch'")  # what a test that trains ends with where torch is not
 

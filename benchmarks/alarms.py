@@ -26,9 +26,9 @@ from jointset.live.happenings import Happening, happening
 from jointset.live.standing import ailing, engine_for
 from jointset.live.standing import _light as light
 from jointset.methods import predictor_for
-from jointset.own_bands import studentised
-from jointset.passes import laws_of
-from jointset.sensor_health import observe, start_health
+from jointset.calibration.own_bands import studentised
+from jointset.predicting.passes import laws_of
+from jointset.inputs.sensor_health import observe, start_health
 from jointset.streaming import take_step
 
 ROWS, WITHIN, COUNTED, DROP = 288, 6, 12, 0.8

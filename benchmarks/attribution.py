@@ -20,7 +20,7 @@ import numpy as np
 
 from jointset import Panel, generate_grssf
 from jointset.datasets.cells import cell
-from jointset.graph_edges import closed_neighbourhoods
+from jointset.inputs.graph_edges import closed_neighbourhoods
 from jointset.methods import predictor_for
 from jointset.joint_predictor import JointPredictor
 

@@ -17,7 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 from jointset.backbones import GPVARBackbone
 from jointset.experiments.rows import fitted_backbones, run_row
 from jointset.residuals.shrinkage import schaefer_strimmer, to_diagonal
-from jointset.communities import spectral_groups
+from jointset.inputs.communities import spectral_groups
 from jointset.datasets.cells import cell
 from jointset.graph import normalized_shift
 

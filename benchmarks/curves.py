@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import numpy as np
 import torch
 
-from jointset.adjacency import correlation_knn
+from jointset.inputs.adjacency import correlation_knn
 from jointset.filters.gnf_training import NodeModel, PooledModel
 from jointset.filters.recipes import RECIPES, Recipe
 from jointset.filters.training import _Run, usable_device

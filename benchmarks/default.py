@@ -25,7 +25,7 @@ from jointset.filters.pool import PooledFilter
 from jointset.filters.scaled import ScaledFilter
 from jointset.filters.var import VARFilter
 from jointset.filters.whitened import WhitenedFilter
-from jointset.law_blocks import concatenate
+from jointset.algebra.law_blocks import concatenate
 from jointset.residuals.correlations import FactorCorrelations
 
 CELLS = ("ett-7", "aqi-12", "solar-12", "elec-20", "jena-20", "metr-la-20")

@@ -25,7 +25,7 @@ from jointset.filters.var import VARFilter
 from jointset.horizons import direct
 from jointset.horizons.passes_ahead import AheadPass
 from jointset.methods import predictor_for
-from jointset.passes import laws_of
+from jointset.predicting.passes import laws_of
 
 H = 12
 

@@ -24,7 +24,7 @@ from jointset.calibration.late import LateACI
 from jointset.datasets.cells import cell
 from jointset.horizons.passes_ahead import AheadPass
 from jointset.methods import predictor_for
-from jointset.passes import laws_of
+from jointset.predicting.passes import laws_of
 from jointset.published.copula import copula_radii
 
 STEPS, ALPHA = 12, 0.1

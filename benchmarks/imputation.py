@@ -18,7 +18,7 @@ import numpy as np
 from jointset import Panel
 from jointset.datasets.cells import cell
 from jointset.graph import normalized_shift
-from jointset.imputation import impute_rows
+from jointset.predicting.imputation import impute_rows
 from jointset.methods import predictor_for, three_blocks
 
 SHARE, SPELL = 0.2, 12

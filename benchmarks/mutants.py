@@ -33,7 +33,7 @@ KALMAN = ("tests/filters/test_riccati.py", "tests/filters/test_kalman.py", "test
 LEARNED = ("tests/filters/test_gnf.py", "tests/filters/test_training.py")
 NEAREST = {  # modules of the core -> their nearest tests, the quickest first; the doctests of a module always run
     "laws": ("tests/test_lowrank.py", "tests/test_laws.py", "tests/test_bures.py"),
-    "lowrank": ("tests/test_lowrank.py", "tests/test_laws.py"),
+    "algebra/lowrank": ("tests/test_lowrank.py", "tests/test_laws.py"),
     "scores": ("tests/test_regions.py", "tests/contracts/test_sets.py"),
     "regions": ("tests/test_regions.py", "tests/contracts/test_sets.py"),
     "calibration/": CALIBRATION,
@@ -52,14 +52,14 @@ NEAREST = {  # modules of the core -> their nearest tests, the quickest first; t
     "joint_predictor": ("tests/test_predictor.py", "tests/test_oracle.py", "tests/contracts/test_sets.py"),
     "trust": ("tests/test_trust.py",),
     "streaming": ("tests/test_stream.py",),
-    "attribution": ("tests/test_attribution.py", "tests/test_explained.py"),
-    "gap_levels": ("tests/test_gap_levels.py", "tests/test_partial.py"),
+    "predicting/attribution": ("tests/test_attribution.py", "tests/test_explained.py"),
+    "calibration/gap_levels": ("tests/test_gap_levels.py", "tests/test_partial.py"),
     "horizons/": ("tests/horizons",),
-    "imputation": ("tests/test_imputation.py",),
+    "predicting/imputation": ("tests/test_imputation.py",),
     "live/alarms": ("tests/live/test_alarms.py", "tests/live/test_incidents.py"),
     "live/evidence": ("tests/live",),
-    "membership": ("tests/test_membership.py",),
-    "pooling": ("tests/test_pooling.py",),
+    "predicting/membership": ("tests/test_membership.py",),
+    "algebra/pooling": ("tests/test_pooling.py",),
     "residuals/incomplete": ("tests/residuals", "tests/filters/test_gaps.py"),
 }
 LEFT_OUT = {"filters/kernels", "filters/step_graph"}  # run on a GPU alone

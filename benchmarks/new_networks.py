@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jointset.adjacency import correlation_knn
+from jointset.inputs.adjacency import correlation_knn
 from jointset.bench.results import read_results
 
 OURS = "grid:default"

@@ -28,7 +28,7 @@ from jointset.live.snapshots import to_bytes
 from jointset.live.standing import parts_of
 from jointset.live.store import FILE, ROW, Entry, Store
 from jointset.methods import predictor_for
-from jointset.times import iso
+from jointset.inputs.times import iso
 
 CADENCE = 300
 DRAW = """

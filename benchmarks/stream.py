@@ -12,8 +12,8 @@ from jointset.methods import predictor_for
 from jointset.panel import Panel
 from jointset.joint_predictor import JointPredictor
 from jointset.streaming import Stream
-from jointset.live_cells import Options
-from jointset.live_rows import readings
+from jointset.inputs.live_cells import Options
+from jointset.inputs.live_rows import readings
 
 LIMIT = 1.5  # a JSON row against a CSV row, all told
 ROUNDS = 7  # the best counts

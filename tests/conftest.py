@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jointset.extras import installed
+from jointset.support.extras import installed
 
 ROOT = Path(__file__).parents[1]
 os.environ.setdefault("JOINTSET_DATA", str(ROOT.parent / "shared" / "data"))

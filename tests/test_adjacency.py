@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jointset.adjacency import correlation, correlation_knn, haversine, haversine_kernel, road_kernel
 from jointset.errors import InputError
 from jointset.graph import normalized_shift
+from jointset.inputs.adjacency import correlation, correlation_knn, haversine, haversine_kernel, road_kernel
 
 OFF = ~np.eye(207, dtype=bool)
 

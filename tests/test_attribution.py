@@ -8,7 +8,7 @@ import pytest
 
 from jointset import GraphLGSSM, JointPredictor, Panel, generate_grssf
 from jointset.filters.static import StaticFilter
-from jointset.graph_edges import closed_neighbourhoods, edges_of
+from jointset.inputs.graph_edges import closed_neighbourhoods, edges_of
 from jointset.laws import DenseLaw, LowRankLaw
 from jointset.methods import load_predictor, predictor_for
 from jointset.scores import BlockMaximum, Mahalanobis, MaxStudentised, RootMahalanobis

@@ -5,9 +5,9 @@ import ot
 import pytest
 from scipy.linalg import sqrtm
 
-import jointset.bures
-from jointset.bures import distances_from
-from jointset.covariance import Covariance
+import jointset.algebra.bures
+from jointset.algebra.bures import distances_from
+from jointset.algebra.covariance import Covariance
 from jointset.errors import InputError
 from jointset.laws import DenseLaw, LowRankLaw
 
@@ -66,7 +66,7 @@ def test_near_laws_need_no_decomposition_of_their_own(monkeypatch):
     def refuse(*_):
         raise AssertionError("a near law went through singular values")
 
-    monkeypatch.setattr(jointset.bures, "bures_wasserstein", refuse)
+    monkeypatch.setattr(jointset.algebra.bures, "bures_wasserstein", refuse)
     law, others = low_rank(20, 4, 0.02)
     assert (distances_from(law, others) > 0).all()
 
@@ -100,7 +100,7 @@ def test_other_ranks_and_shared_covariances_are_compared_too():
 def test_blocks_do_not_change_a_number(monkeypatch):
     law, others = low_rank(10, 2, 0.2)
     whole = distances_from(law, others)
-    monkeypatch.setattr(jointset.bures, "CHUNK", 1)
+    monkeypatch.setattr(jointset.algebra.bures, "CHUNK", 1)
     np.testing.assert_allclose(distances_from(law, others), whole, rtol=1e-12)
 
 

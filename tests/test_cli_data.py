@@ -12,8 +12,8 @@ from jointset.commands.data import data_app
 from jointset.datasets import registry
 from jointset.datasets.cells import cell
 from jointset.datasets.sources.entry import DataWarning
+from jointset.inputs.sensor_places import layout
 from jointset.report.cell import cell_figure, last_week, telling_sensors
-from jointset.sensor_places import layout
 
 app = typer.Typer(cls=Commands)
 app.add_typer(data_app, name="data")

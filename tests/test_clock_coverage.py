@@ -13,7 +13,7 @@ from jointset.audits.dependence import season_of
 from jointset.audits.light import light_of
 from jointset.audits.verdicts import hits, integrated_time
 from jointset.cli import app
-from jointset.clock_coverage import clock_coverage
+from jointset.predicting.clock_coverage import clock_coverage
 
 HOUR, DAY = 3600, 86_400
 MONDAY = 4 * DAY  # 1970-01-05

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from jointset.communities import components, k_means, louvain, spectral_groups
 from jointset.datasets import generate_grssf
 from jointset.errors import InputError
+from jointset.inputs.communities import components, k_means, louvain, spectral_groups
 from jointset.regions import check_blocks
 
 PLANTED = [8, 8, 7, 7]  # sizes of the communities of a GRSSF network of 30 sensors

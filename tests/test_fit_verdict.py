@@ -10,7 +10,7 @@ from jointset import Panel, generate_grssf
 from jointset.advice import what_to_try
 from jointset.cli import app
 from jointset.methods import load_predictor, predictor_for
-from jointset.promise import Promise, promise_of
+from jointset.predicting.promise import Promise, promise_of
 
 FAR = Promise(0.9, 0.5, 400, 0.86, 0.94)
 

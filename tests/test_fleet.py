@@ -15,7 +15,7 @@ from jointset.cli import app
 from jointset.datasets import generate_grssf
 from jointset.datasets.cells import cell
 from jointset.errors import InputError
-from jointset.fleet import Fleet, match_columns, names_listed, read_renames
+from jointset.inputs.fleet import Fleet, match_columns, names_listed, read_renames
 from jointset.methods import load_predictor
 from jointset.panel import Panel
 from jointset.writing import write_edges, write_panel

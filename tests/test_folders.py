@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 from jointset import ACI, GraphLGSSM, InputError, JointPredictor, generate_grssf
-from jointset import folders as module
 from jointset.methods import load_predictor
+from jointset.support import folders as module
 
 PANEL = generate_grssf("A", n=8, seed=3, length=300).panel
 OLD = JointPredictor(GraphLGSSM(), calibration=ACI(0.1)).fit(PANEL[:150]).calibrate(PANEL[150:])
@@ -278,8 +278,8 @@ def full_at(count: int) -> Iterator[None]:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jointset.atomic.sync", sync)
-        patch.setattr("jointset.folders.sync", sync)
+        patch.setattr("jointset.support.atomic.sync", sync)
+        patch.setattr("jointset.support.folders.sync", sync)
         yield
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from jointset import Panel
+from jointset.algebra.partial import GapScale, stratum
 from jointset.calibration import ACI, Split
+from jointset.calibration.gap_levels import Strata, after_row, gaps_of, shares_of_strata
 from jointset.calibration.shared_level import course
-from jointset.gap_levels import Strata, after_row, gaps_of, shares_of_strata
 from jointset.methods import load_predictor, predictor_for
-from jointset.partial import GapScale, stratum
 from jointset.scores import Mahalanobis
 
 N = 20

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from jointset.errors import InputError
 from jointset.graph import check_adjacency, modes, normalized_shift, symmetrize
-from jointset.graph_files import read_graph
+from jointset.inputs.graph_files import read_graph
 
 SENSORS = ("a", "b", "c")
 A = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 2.5], [0.0, 2.5, 0.0]])

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from jointset import GraphLGSSM, JointPredictor, Panel, load
 from jointset.cli import app
 from jointset.errors import InputError
-from jointset.imputation import AGES, HIDDEN, _hidden, _quantiles, impute_rows, start_filling
 from jointset.methods import predictor_for
+from jointset.predicting.imputation import AGES, HIDDEN, _hidden, _quantiles, impute_rows, start_filling
 from jointset.streaming import Stream
 
 METHODS = ("static", "ewma+aci", "kalman", "factor", "copula", "multidim-spci-empirical")

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from jointset import GraphLGSSM, InputError, JointPredictor, Panel, generate_grssf
-from jointset.labels import reading_of
+from jointset.inputs.labels import reading_of
 from jointset.methods import predictor_for
 
 MAKERS = {

@@ -6,9 +6,9 @@ import pytest
 from scipy.linalg import sqrtm
 from scipy.stats import multivariate_normal
 
-from jointset.covariance import Covariance
+from jointset.algebra.covariance import Covariance
+from jointset.algebra.law_blocks import concatenate
 from jointset.errors import InputError
-from jointset.law_blocks import concatenate
 from jointset.laws import DenseLaw, LowRankLaw
 
 T, N, R = 6, 5, 2

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from jointset import lowrank
+from jointset.algebra import lowrank
 
 
 @st.composite

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from jointset import GraphLGSSM, InputError, JointPredictor, Panel, generate_grssf
 from jointset.cli import app
+from jointset.inputs.outliers import absurd_readings, warn_absurd, warn_codes
 from jointset.methods import predictor_for
-from jointset.outliers import absurd_readings, warn_absurd, warn_codes
 from jointset.writing import write_panel
 
 PANEL = generate_grssf("A", n=8, seed=3, length=900).panel

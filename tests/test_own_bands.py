@@ -12,15 +12,15 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from jointset.algebra.law_rows import others
+from jointset.calibration.own_bands import own_quantiles
 from jointset.calibration.quantiles import score_quantile
 from jointset.cli import app
 from jointset.errors import InputError
-from jointset.law_rows import others
 from jointset.laws import DenseLaw, LowRankLaw
-from jointset.limits import Limits, limits_asked
 from jointset.methods import load_predictor, predictor_for
-from jointset.own_bands import own_quantiles
 from jointset.panel import Panel
+from jointset.predicting.limits import Limits, limits_asked
 from jointset.streaming import Stream
 from jointset.writing import write_panel
 

@@ -303,5 +303,5 @@ def test_description_is_one_line_of_facts():
 
 def test_import_is_light():
     heavy = "('pandas', 'pyarrow', 'torch', 'sklearn')"
-    code = f"import sys, jointset.panel, jointset.reading; sys.exit(any(m in sys.modules for m in {heavy}))"
+    code = f"import sys, jointset.panel, jointset.inputs.reading; sys.exit(any(m in sys.modules for m in {heavy}))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

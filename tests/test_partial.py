@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import chi2, kstest
 
 from jointset import Panel
+from jointset.algebra.partial import GapScale
 from jointset.datasets.cells import cell
 from jointset.laws import DenseLaw, LowRankLaw
 from jointset.methods import predictor_for
-from jointset.partial import GapScale
 from jointset.regions import Box, Ellipsoid
 from jointset.scores import BlockMaximum, Mahalanobis, MaxStudentised
 

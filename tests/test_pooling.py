@@ -5,11 +5,11 @@ import pytest
 from scipy import stats
 
 from jointset import GraphLGSSM, JointPredictor, PooledFilter, generate_grssf
+from jointset.algebra.pooling import Tails, log_scores, log_size, mixture_weights, pooled
 from jointset.checks import check_predictor
 from jointset.errors import InputError
 from jointset.filters.residual import ResidualFilter
 from jointset.laws import DenseLaw, LowRankLaw, matrix_of
-from jointset.pooling import Tails, log_scores, log_size, mixture_weights, pooled
 from jointset.residuals.components import OrthogonalBlocks
 from jointset.residuals.shapes import EWMA, Rolling
 from jointset.residuals.splits import ResidualSplit

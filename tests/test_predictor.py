@@ -45,7 +45,7 @@ def predictor(request, blocks):
 
 def test_run_does_not_depend_on_its_block_size(predictor, blocks, monkeypatch):
     whole = predictor.copy().run(blocks[2])
-    monkeypatch.setattr("jointset.passes.BLOCK", 12**2 * 7)
+    monkeypatch.setattr("jointset.predicting.passes.BLOCK", 12**2 * 7)
     cut = predictor.copy().run(blocks[2])
     for name in ("lower", "upper", "score", "radius", "log_volume"):
         np.testing.assert_allclose(getattr(cut, name), getattr(whole, name), rtol=1e-9)

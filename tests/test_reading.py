@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from jointset.errors import InputError
-from jointset.graph_files import read_graph
+from jointset.inputs.graph_files import read_graph
+from jointset.inputs.reading import read_panel
+from jointset.inputs.times import live_seconds
 from jointset.panel import Panel
-from jointset.reading import read_panel
-from jointset.times import live_seconds
 
 NAN = float("nan")
 START = 1_330_560_000  # 2012-03-01T00:00:00Z

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jointset.recursion import first_order
+from jointset.algebra.recursion import first_order
 
 
 @pytest.mark.parametrize("steps", [1, 2, 64, 65, 300])

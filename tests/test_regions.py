@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jointset.algebra.volumes import unit_ball_log_volume
 from jointset.errors import InputError
 from jointset.laws import DenseLaw, LowRankLaw
 from jointset.regions import Ellipsoid, Product
 from jointset.scores import BlockMaximum, Mahalanobis, MaxStudentised, score_for
-from jointset.volumes import unit_ball_log_volume
 
 
 def random_law(rng, n, T=None, r=2):

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from jointset import generate_grssf, load
-from jointset.fleet import Fleet
-from jointset.methods import predictor_for
-from jointset.panel import Panel
-from jointset.sensor_health import (
+from jointset.inputs.fleet import Fleet
+from jointset.inputs.sensor_health import (
     LEAST,
     SPELLS,
     falling_ill,
@@ -21,6 +19,8 @@ from jointset.sensor_health import (
     unknown_usual,
     usual_of,
 )
+from jointset.methods import predictor_for
+from jointset.panel import Panel
 from jointset.streaming import Stream
 
 

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 import jointset
 from jointset import GraphLGSSM, InputError, JointPredictor, Panel, generate_grssf
 from jointset.cli import app
-from jointset.graph_edges import edges_of
-from jointset.sensor_places import drawing, places_of, read_places
+from jointset.inputs.graph_edges import edges_of
+from jointset.inputs.sensor_places import drawing, places_of, read_places
 
 PANEL = generate_grssf("A", n=12, seed=1, length=600).panel
 

@@ -19,7 +19,7 @@ from jointset.calibration.split import SplitState
 from jointset.cli import app
 from jointset.datasets import generate_grssf
 from jointset.errors import InputError
-from jointset.fleet import Fleet
+from jointset.inputs.fleet import Fleet
 from jointset.joint_predictor import JointPredictor
 from jointset.methods import predictor_for
 from jointset.panel import Panel

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from jointset import Panel
+from jointset.algebra.ties import settled
 from jointset.laws import DenseLaw
 from jointset.methods import predictor_for
 from jointset.published import MultiDimSPCI
 from jointset.scores import Mahalanobis, MaxStudentised, RootMahalanobis
-from jointset.ties import settled
 
 
 def test_the_order_of_the_sensors_does_not_matter():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jointset.window_laws import WindowLaw, step_roots
+from jointset.algebra.window_laws import WindowLaw, step_roots
 
 H, N = 4, 5
 RNG = np.random.default_rng(0)

@@ -46,7 +46,7 @@ for low, high in ((1, 8), (9, 10), (11, 12)):
 # calibrated on, 36 rows, can be covered less.)
 
 # %%
-from jointset.imputation import impute_rows
+from jointset.predicting.imputation import impute_rows
 
 filled = impute_rows(model, test)
 hidden, known = np.isnan(test.values), truth.to_numpy()[-len(test) :]

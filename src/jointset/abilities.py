@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from jointset.contracts import Array, Forecast, Law, Pieces, Region
 
 if TYPE_CHECKING:
+    from jointset.algebra.window_laws import WindowLaw
     from jointset.filters.recipes import Recipe
     from jointset.laws import AnyLaw
     from jointset.panel import Panel
-    from jointset.window_laws import WindowLaw
 
 
 _HAS: dict[tuple[type, type], bool] = {}  # abilities of classes that were asked for
@@ -281,7 +281,7 @@ class TellsOneFromOthers(Protocol, metaclass=_Remembered):
 
 @runtime_checkable
 class Dividing(Protocol, metaclass=_Remembered):
-    """A score that divides exactly over the sensors (`jointset.shares`)."""
+    """A score that divides exactly over the sensors (`jointset.algebra.shares`)."""
 
     def shares(self, law: Forecast, y: Array) -> Array:
         """Shares (N,) of the sensors in the score of one reading, of every part where it has several (K, N).

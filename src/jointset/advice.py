@@ -7,7 +7,7 @@ from jointset.errors import InputError
 from jointset.joint_predictor import JointPredictor
 from jointset.methods import parse
 from jointset.panel import Panel
-from jointset.promise import FAR, Promise, promise_of
+from jointset.predicting.promise import FAR, Promise, promise_of
 from jointset.runs import Run
 
 FAR_OFF = 3  # exit code of `jointset fit` when the test block is far under the target
@@ -66,7 +66,7 @@ def what_to_try(
     rows: of training · gaps: share of calibration rows with a gap · drift: scores have changed since calibration ·
     uneven: coverage differs by the hour.
 
-    >>> from jointset.promise import Promise
+    >>> from jointset.predicting.promise import Promise
     >>> far = Promise(0.9, 0.5, 400, 0.86, 0.94)
     >>> what_to_try("kalman", far, rows=9000, sensors=20, gaps=0.0, drift=True, uneven=False)[0]
     '--method=kalman+aci, whose radius follows the readings'

@@ -17,7 +17,7 @@ from jointset.filters.default import DefaultFilter
 from jointset.filters.quick import quick
 from jointset.filters.var import VARFilter
 from jointset.parts import plugins
-from jointset.published_methods import PUBLISHED_METHODS
+from jointset.published.published_methods import PUBLISHED_METHODS
 from jointset.residuals.components import FactorBox, GroupMaximum, OrthogonalBlocks
 from jointset.residuals.conditional import Local, TimeOfDay
 from jointset.residuals.linear_heads import LinearHeads

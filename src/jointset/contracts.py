@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, Typ
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jointset.table_line import Method as Method
+from jointset.support.table_line import Method as Method
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from jointset.algebra.partial import GapScale
     from jointset.panel import Panel
-    from jointset.partial import GapScale
 
 Array = NDArray[Any]
 Readings: TypeAlias = "Panel | pd.DataFrame | Mapping[str, Any] | ArrayLike"  # rows by label, or (T, N) by position

@@ -10,36 +10,36 @@ from typing import Any, Self, cast, overload
 import numpy as np
 
 from jointset.abilities import Clocked, Restarting, follows_clock, message_start
-from jointset.calibrating import at_level, calibrate, gap_scale, note_of, rewrapped, watch_from
 from jointset.calibration import Split
+from jointset.calibration.gap_levels import after_reading, in_own_units, rescaled_gaps, shown_radii
 from jointset.calibration.shared_level import AnyRule, expecting, moved, one_score
 from jointset.contracts import Array, Filter, Fittable, Forecast, Reading, Readings, Region, Score
-from jointset.copies import shallow
-from jointset.describing import facts_of, line_of
 from jointset.errors import InputError, require
-from jointset.explaining import Explains
-from jointset.fitting import fit
-from jointset.folders import Stored, reading
-from jointset.gap_levels import after_reading, in_own_units, rescaled_gaps, shown_radii
-from jointset.graph_edges import Edges
 from jointset.horizons.around import predicted_ahead, run_through, stepped
 from jointset.horizons.calibrating_ahead import horizon_for
 from jointset.horizons.horizon import Horizon
 from jointset.horizons.sets_ahead import AheadSets
-from jointset.imputation import Filling, FillQuantiles, filling_after
-from jointset.labels import panel_of, reading_of, require_sensors
-from jointset.notebook import shown
-from jointset.outliers import scorable
+from jointset.inputs.graph_edges import Edges
+from jointset.inputs.labels import panel_of, reading_of, require_sensors
+from jointset.inputs.outliers import scorable
+from jointset.inputs.sensor_health import Health, Usual, observe, observe_rows, start_health
+from jointset.inputs.sensor_places import Places
 from jointset.panel import Panel
-from jointset.passes import Progress, laws_of
+from jointset.predicting.calibrating import at_level, calibrate, gap_scale, note_of, rewrapped, watch_from
+from jointset.predicting.describing import facts_of, line_of
+from jointset.predicting.explaining import Explains
+from jointset.predicting.fitting import fit
+from jointset.predicting.imputation import Filling, FillQuantiles, filling_after
+from jointset.predicting.passes import Progress, laws_of
+from jointset.predicting.reuse import Reuse
+from jointset.predicting.stored_models import restore_predictor, save_predictor
 from jointset.regions import named
-from jointset.reuse import Reuse
 from jointset.runs import Outcome as Outcome
 from jointset.runs import Run as Run
 from jointset.scores import Mahalanobis
-from jointset.sensor_health import Health, Usual, observe, observe_rows, start_health
-from jointset.sensor_places import Places
-from jointset.stored_models import restore_predictor, save_predictor
+from jointset.support.copies import shallow
+from jointset.support.folders import Stored, reading
+from jointset.support.notebook import shown
 from jointset.trust import Watch
 
 

@@ -13,13 +13,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from jointset import lowrank
-from jointset.cached import cached_property
-from jointset.contracts import Array
-from jointset.covariance import Covariance
-from jointset.covariance_modes import StepCovariances
-from jointset.errors import require
-from jointset.law_rows import (
+from jointset.algebra import lowrank
+from jointset.algebra.covariance import Covariance
+from jointset.algebra.covariance_modes import StepCovariances
+from jointset.algebra.law_rows import (
     blank_where_unseen,
     contributions_of,
     given_others_of,
@@ -29,7 +26,10 @@ from jointset.law_rows import (
     rows_at_once,
     sensor_indices,
 )
-from jointset.triangles import bures_wasserstein
+from jointset.algebra.triangles import bures_wasserstein
+from jointset.contracts import Array
+from jointset.errors import require
+from jointset.support.cached import cached_property
 
 LOG_2PI = float(np.log(2 * np.pi))
 CHUNK = 200_000  # numbers a block of steps may hold: keeps the batched algebra inside the processor's cache

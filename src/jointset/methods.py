@@ -19,13 +19,13 @@ from jointset.calibration.shared_level import AnyRule, SharedLevel
 from jointset.catalogue import FILTERS, METHODS, PUBLISHED, ROWS, TABLE
 from jointset.contracts import Calibration, Filter, MeanModel, Score
 from jointset.errors import require, require_known, some
-from jointset.extras import require_extra
 from jointset.filters.residual import ResidualFilter
 from jointset.filters.static import StaticFilter
 from jointset.joint_predictor import JointPredictor
 from jointset.panel import Panel
 from jointset.residuals.shapes import Constant
 from jointset.scores import ComponentScore, MaxStudentised, RootMahalanobis, SingleScore, score_for
+from jointset.support.extras import require_extra
 
 LOOKBACK = 400  # test scores in the pool of protocol `table`
 GEOMETRIES = ("ellipsoid", "box")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.limits import UNLIMITED, Limits
+from jointset.predicting.limits import UNLIMITED, Limits
 
 if TYPE_CHECKING:
     from jointset.horizons.sets_ahead import AheadSets

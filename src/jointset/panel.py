@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jointset import graph as graphs
-from jointset.atomic import whole_file
 from jointset.contracts import Array
 from jointset.errors import InputError, require, some
-from jointset.notebook import listed, shown
-from jointset.panel_checks import check_shape, numbers, read_only, sensor_index, sensor_names, shaped, stamps
-from jointset.times import Time, epoch_seconds, iso
+from jointset.inputs.panel_checks import check_shape, numbers, read_only, sensor_index, sensor_names, shaped, stamps
+from jointset.inputs.times import Time, epoch_seconds, iso
+from jointset.support.atomic import whole_file
+from jointset.support.notebook import listed, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,15 +63,15 @@ class Panel:
 
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> Panel:
-        """Panel of a file; the same as `jointset.reading.read_panel`, which lists the options."""
-        from jointset.reading import read_panel
+        """Panel of a file; the same as `jointset.inputs.reading.read_panel`, which lists the options."""
+        from jointset.inputs.reading import read_panel
 
         return read_panel(path, **options)
 
     @classmethod
     def from_pandas(cls, frame: pd.DataFrame, **options: Any) -> Panel:
         """Panel of a data frame, wide or long; options `layout` and `time_column` as for files."""
-        from jointset.reading import panel_from_pandas
+        from jointset.inputs.reading import panel_from_pandas
 
         return panel_from_pandas(frame, **options)
 
@@ -80,7 +80,7 @@ class Panel:
         cls, frame: pd.DataFrame, *, time: str = "time", sensor: str = "sensor", value: str = "value"
     ) -> Panel:
         """Panel of a data frame with one reading a row; the names of its columns may be others."""
-        from jointset.labelled_arrays import panel_from_long
+        from jointset.inputs.labelled_arrays import panel_from_long
 
         return panel_from_long(frame, time, sensor, value)
 
@@ -89,13 +89,13 @@ class Panel:
         cls, data: xr.DataArray | xr.Dataset, *, time: str = "time", sensor: str = "sensor", variable: str | None = None
     ) -> Panel:
         """Panel of an array over two axes, time and sensor; of a data set, that of its only or named variable."""
-        from jointset.labelled_arrays import panel_from_xarray
+        from jointset.inputs.labelled_arrays import panel_from_xarray
 
         return panel_from_xarray(data, time, sensor, variable)
 
     def to_xarray(self) -> xr.DataArray:
         """Array over time and sensor (extra `xarray`)."""
-        from jointset.labelled_arrays import array_of
+        from jointset.inputs.labelled_arrays import array_of
 
         return array_of(self)
 

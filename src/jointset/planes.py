@@ -6,9 +6,9 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from jointset.algebra.law_rows import others
 from jointset.contracts import Array, Law
 from jointset.joint_predictor import Run
-from jointset.law_rows import others
 from jointset.laws import AnyLaw, matrix_of
 
 

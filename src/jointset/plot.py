@@ -16,12 +16,12 @@ import numpy as np
 
 from jointset.contracts import Array, Reading, Region
 from jointset.errors import require, require_known
-from jointset.graph_edges import edges_of
-from jointset.labels import reading_of
+from jointset.inputs.graph_edges import edges_of
+from jointset.inputs.labels import reading_of
+from jointset.inputs.sensor_places import drawing, places_of
 from jointset.panel import Panel
 from jointset.planes import section, shadow
 from jointset.regions import Ellipsoid
-from jointset.sensor_places import drawing, places_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from jointset.cached import cached_property
-from jointset.contracts import Array, Law, Region
-from jointset.copies import shallow
-from jointset.errors import require
-from jointset.labels import in_order
-from jointset.notebook import listed, shown
-from jointset.partial import (
+from jointset.algebra.partial import (
     UNCALIBRATED,
     GapScale,
     measured_distance,
@@ -27,8 +21,14 @@ from jointset.partial import (
     placed_distance,
     placed_maximum,
 )
-from jointset.ties import ROUNDING, settled
-from jointset.volumes import unit_ball_log_volume
+from jointset.algebra.ties import ROUNDING, settled
+from jointset.algebra.volumes import unit_ball_log_volume
+from jointset.contracts import Array, Law, Region
+from jointset.errors import require
+from jointset.inputs.labels import in_order
+from jointset.support.cached import cached_property
+from jointset.support.copies import shallow
+from jointset.support.notebook import listed, shown
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointset.abilities import Components
-from jointset.cached import cached_property
+from jointset.algebra.partial import UNCALIBRATED, GapScale
 from jointset.contracts import Array
-from jointset.partial import UNCALIBRATED, GapScale
 from jointset.regions import Sizes
+from jointset.support.cached import cached_property
 
 if TYPE_CHECKING:
     from jointset.residuals.component_law import ComponentLaw

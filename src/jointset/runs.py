@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jointset.abilities import Growing
-from jointset.clock_coverage import ClockCoverage, clock_coverage
 from jointset.contracts import Array, Forecast, Region, Score
-from jointset.notebook import listed, shown
+from jointset.predicting.clock_coverage import ClockCoverage, clock_coverage
+from jointset.support.notebook import listed, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,7 +112,7 @@ class Run:
 
     def to_xarray(self) -> xr.Dataset:
         """Readings, means and ends over time and sensor; score, radius, inside and sizes over time (extra `xarray`)."""
-        from jointset.labelled_arrays import arrays_of
+        from jointset.inputs.labelled_arrays import arrays_of
 
         return arrays_of(self)
 

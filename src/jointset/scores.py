@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jointset.algebra.partial import (
+    UNCALIBRATED,
+    GapScale,
+    placed_distance,
+    placed_distances,
+    placed_maxima,
+    placed_maximum,
+)
+from jointset.algebra.shares import distance_shares, maximum_shares
+from jointset.algebra.ties import settled
 from jointset.contracts import Array, Law, Score
 from jointset.errors import InputError
-from jointset.partial import UNCALIBRATED, GapScale, placed_distance, placed_distances, placed_maxima, placed_maximum
 from jointset.regions import (
     Box,
     Ellipsoid,
@@ -22,9 +31,7 @@ from jointset.regions import (
     studentised_score,
 )
 from jointset.regions_composite import ComponentRegion
-from jointset.shares import distance_shares, maximum_shares
 from jointset.storage import storable
-from jointset.ties import settled
 
 if TYPE_CHECKING:
     from jointset.residuals.component_law import ComponentLaw

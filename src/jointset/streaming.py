@@ -1,6 +1,6 @@
 """Live rows in, one answer a reading out; a bad row is answered with an error and leaves the predictor as it was.
 
-`jointset.live_rows` says what lines may look like.
+`jointset.inputs.live_rows` says what lines may look like.
 """
 
 from __future__ import annotations
@@ -12,20 +12,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.attribution import explained
-from jointset.clock_coverage import clock_coverage
+from jointset.calibration.own_bands import studentised
 from jointset.contracts import Array
 from jointset.errors import InputError, require, some
-from jointset.fleet import AS_IT_IS, LISTED, Fleet
+from jointset.inputs.fleet import AS_IT_IS, LISTED, Fleet
+from jointset.inputs.live_cells import Options, Reading
+from jointset.inputs.live_rows import BAD, readings
+from jointset.inputs.outliers import require_sane, too_large
+from jointset.inputs.row_clock import Event, RowClock, span
+from jointset.inputs.sensor_health import (
+    LEAST,
+    ailing,
+    expecting_nothing,
+    falling_ill,
+    observe,
+    start_health,
+    unknown_usual,
+)
+from jointset.inputs.times import live_seconds
 from jointset.joint_predictor import JointPredictor, Outcome
-from jointset.limits import UNLIMITED, Limits
-from jointset.live_cells import Options, Reading
-from jointset.live_rows import BAD, readings
-from jointset.outliers import require_sane, too_large
-from jointset.own_bands import studentised
-from jointset.row_clock import Event, RowClock, span
-from jointset.sensor_health import LEAST, ailing, expecting_nothing, falling_ill, observe, start_health, unknown_usual
-from jointset.times import live_seconds
+from jointset.predicting.attribution import explained
+from jointset.predicting.clock_coverage import clock_coverage
+from jointset.predicting.limits import UNLIMITED, Limits
 from jointset.writing import json_ready
 
 EMPTY = "rows without any reading"
@@ -38,7 +46,7 @@ class Stream:
     """A predictor that is fed lines. `predictor` is always the state after the last good row.
 
     `notice` is told what the reader of the answers should know about the header, the times of the rows
-    (`jointset.row_clock`) and the sensors (`jointset.sensor_health`): every kind of thing once, sensors that fall ill
+    (`inputs.row_clock`) and the sensors (`inputs.sensor_health`): every kind of thing once, sensors that fall ill
     a few times; `closing` counts them all. With `trust` every answer holds the predictor's verdict on itself after
     the row, and which sensors are silent or stuck; with `impute` every answer to a row with gaps says what fills them.
     """

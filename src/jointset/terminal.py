@@ -21,7 +21,7 @@ from jointset.errors import InputError
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
-    from jointset.limits import Limits
+    from jointset.predicting.limits import Limits
     from jointset.report.demo import Result
     from jointset.runs import Run
 

@@ -38,7 +38,7 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import some
-from jointset.integrated_time import LAGS, IntegratedTime, integrated_time
+from jointset.predicting.integrated_time import LAGS, IntegratedTime, integrated_time
 from jointset.storage import storable
 
 CONFIDENT = 1.645  # standard errors either side of the band: confidence 90 %

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointset.atomic import whole_file as whole_file
-from jointset.atomic import writing_to as writing_to
 from jointset.errors import require
-from jointset.folders import model_place
 from jointset.joint_predictor import Run
 from jointset.panel import Panel
+from jointset.support.atomic import whole_file as whole_file
+from jointset.support.atomic import writing_to as writing_to
+from jointset.support.folders import model_place
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal, norm
 
 from jointset.audits.dependence import effective_sizes, indicator_dependence
 from jointset.errors import InputError
-from jointset.integrated_time import autocovariance, integrated_time
+from jointset.predicting.integrated_time import autocovariance, integrated_time
 
 
 def autoregression(phi, m, seed):

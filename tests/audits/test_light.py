@@ -14,7 +14,7 @@ from jointset.audits.page import write_page
 from jointset.audits.questions import AUDITS, DEFAULT
 from jointset.audits.verdicts import contraction, warmup
 from jointset.cli import app
-from jointset.promise import Promise
+from jointset.predicting.promise import Promise
 
 
 @pytest.fixture(scope="module")

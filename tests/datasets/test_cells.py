@@ -7,10 +7,10 @@ import pytest
 from scipy.signal import lfilter
 
 from jointset import GraphLGSSM, Panel, generate_grssf
-from jointset.adjacency import correlation_knn, haversine_kernel, road_kernel
 from jointset.datasets.cells import build_cell, cell
 from jointset.datasets.origins import Source, Treatment, name_parts
 from jointset.errors import InputError
+from jointset.inputs.adjacency import correlation_knn, haversine_kernel, road_kernel
 
 DAY = 86_400
 

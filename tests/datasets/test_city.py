@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from jointset import InputError
-from jointset.communities import components
 from jointset.datasets.city import CLEARING, DAY, RAMP, Fault, Incident, hops, simulate_city, streets, with_trouble
+from jointset.inputs.communities import components
 
 WEEK = simulate_city(7 * DAY, seed=3)
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from jointset.algebra.volumes import unit_ball_log_volume
 from jointset.backbones import GPVARBackbone
 from jointset.calibration import ACI, Split
 from jointset.calibration.shared_level import SharedLevel
 from jointset.methods import row
 from jointset.panel import Panel
-from jointset.volumes import unit_ball_log_volume
 
 REPLICATIONS, M, TEST, N = 120, 239, 60, 6
 GRAPH = np.kron(np.eye(2), np.ones((3, 3)) - np.eye(3))

@@ -18,7 +18,7 @@ from jointset.experiments.rows import fitted_row, run_row
 from jointset.filters.static import StaticFilter
 from jointset.methods import load_predictor, predictor_for, row
 from jointset.panel import Panel
-from jointset.reuse import expected_loss, reuse, shared_rows
+from jointset.predicting.reuse import expected_loss, reuse, shared_rows
 
 
 @pytest.fixture(scope="module")

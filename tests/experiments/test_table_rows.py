@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from jointset.calibration.cost_agaci import CostAgACI
-from jointset.communities import spectral_groups
 from jointset.datasets.cells import cell
 from jointset.experiments.rows import fitted_row, run_row
+from jointset.inputs.communities import spectral_groups
 
 PRINTED = {  # mean width_full and joint coverage over seeds 0-9
     "static": (4.180, 0.904),

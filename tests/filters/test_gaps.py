@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from jointset import GraphLGSSM, JointPredictor, Panel
-from jointset.covariance import Covariance
+from jointset.algebra.covariance import Covariance
+from jointset.algebra.law_blocks import concatenate
 from jointset.filters.kalman import KalmanState
-from jointset.law_blocks import concatenate
 from jointset.laws import DenseLaw
 from jointset.storage import pack, unpack
 
@@ -194,7 +194,7 @@ def test_a_run_with_gaps_is_cut_where_its_laws_are_large(monkeypatch):
     values = with_gaps(data.values)
     predictor = JointPredictor(GraphLGSSM(), warmup=1).fit(data).calibrate(data)
     whole = predictor.copy().run(data.with_values(values))
-    monkeypatch.setattr("jointset.passes.BLOCK", 10 * N**2)
+    monkeypatch.setattr("jointset.predicting.passes.BLOCK", 10 * N**2)
     blocks = []
     cut = predictor.copy().run(data.with_values(values), progress=blocks.append)
     assert sum(blocks) == T and max(blocks) > 3 and min(blocks) <= 3

@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from jointset import lowrank  # noqa: E402
+from jointset.algebra import lowrank  # noqa: E402
 from jointset.errors import InputError  # noqa: E402
 from jointset.filters import recurrent_cells as cells  # noqa: E402
 from jointset.filters.gnf_training import NodeModel, PooledModel  # noqa: E402

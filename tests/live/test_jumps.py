@@ -5,8 +5,19 @@ import numpy as np
 import pytest
 
 from jointset import Panel, generate_grssf
-from jointset.graph_edges import edges_of
-from jointset.jumps import FORM, LAG, STAY, Neighbourhoods, at_most, follow, jump, jumps_of, start_jumps, usual_jumps
+from jointset.inputs.graph_edges import edges_of
+from jointset.inputs.jumps import (
+    FORM,
+    LAG,
+    STAY,
+    Neighbourhoods,
+    at_most,
+    follow,
+    jump,
+    jumps_of,
+    start_jumps,
+    usual_jumps,
+)
 from jointset.live.alarms import Alarms, Config, state_from_json, state_to_json
 from jointset.live.displaced import Jumps
 from jointset.live.happenings import GREEN, Happening, happening

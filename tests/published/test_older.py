@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jointset.folders import save_folder
 from jointset.methods import load_predictor, predictor_for
 from jointset.published.older import STORED, WrappedRule, WrappedState
+from jointset.support.folders import save_folder
 
 
 @pytest.mark.parametrize("name", ["copula", "spci-empirical+aci", "multidim-spci-empirical+split"])

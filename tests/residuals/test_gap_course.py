@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from jointset.algebra.covariance import Covariance
 from jointset.contracts import Pilot
-from jointset.covariance import Covariance
 from jointset.laws import DenseLaw
 from jointset.residuals.incomplete import expected_moment
 from jointset.residuals.shapes import EWMA, Rolling

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from jointset.algebra.volumes import box_section_log_volume
 from jointset.contracts import Pilot
 from jointset.residuals.components import FactorBox, GroupMaximum, OrthogonalBlocks
 from jointset.residuals.splits import ResidualSplit
 from jointset.scores import ComponentScore
-from jointset.volumes import box_section_log_volume
 
 CHAIN = {n: np.diag(np.ones(n - 1), 1) + np.diag(np.ones(n - 1), -1) for n in (2, 3, 4, 6)}
 PAIRS = {n: np.kron(np.eye(n // 2), np.ones((2, 2)) - np.eye(2)) for n in (2, 4, 6)}
@@ -101,7 +101,7 @@ def test_section_of_a_cube_against_thin_slabs(n, r):
         points = rng.uniform(-half, half, size=(100_000, n)) @ basis
         close += int((np.einsum("ij,ij->i", points, points) < radius**2).sum())
         total += len(points)
-    from jointset.volumes import unit_ball_log_volume
+    from jointset.algebra.volumes import unit_ball_log_volume
 
     counted = np.log(close / total) - unit_ball_log_volume(r) - r * np.log(radius) + np.log(2 * half).sum()
     assert box_section_log_volume(half, basis) == pytest.approx(counted, abs=5 / np.sqrt(close) + 0.04)

@@ -46,7 +46,7 @@ def client_of(networks, guard=None):
 def rows(panel):
     """Rows that follow those of the model, as they are posted."""
     test = panel.split()[3]
-    times = [jointset.times.iso(int(t)) for t in test.timestamps]
+    times = [jointset.inputs.times.iso(int(t)) for t in test.timestamps]
     return [
         {"time": time, "values": dict(zip(test.sensors, values, strict=True))}
         for time, values in zip(times, test.values.tolist(), strict=True)

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("fastapi")
 
 from jointset.errors import InputError
-from jointset.fleet import Fleet
+from jointset.inputs.fleet import Fleet
 from jointset.live.formats import Reader
 
 T = 1_700_000_000

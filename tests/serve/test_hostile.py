@@ -14,7 +14,7 @@ pytest.importorskip("fastapi")
 from starlette.exceptions import HTTPException
 
 from conftest import client_of
-from jointset.limits import UNLIMITED, Limits
+from jointset.inputs.times import live_seconds
 from jointset.live import history, joining, work
 from jointset.live import network as network_module
 from jointset.live.feed import past_of
@@ -26,7 +26,7 @@ from jointset.live.network import AS_USUAL
 from jointset.live.opening import open_network
 from jointset.live.requests import _unpacked
 from jointset.live.store import ACTION, FILE, Entry, Store
-from jointset.times import live_seconds
+from jointset.predicting.limits import UNLIMITED, Limits
 
 
 def body(rows):

@@ -12,12 +12,12 @@ import aiomqtt
 import pytest
 
 from jointset.errors import InputError
+from jointset.inputs.times import live_seconds
 from jointset.live.mqtt_address import read_address
 from jointset.live.mqtt_topics import Place, Topics, read_topics
 from jointset.live.opening import open_network
 from jointset.live.store import StoreError
 from jointset.live.ways_out import Broker, open_bridge
-from jointset.times import live_seconds
 
 MOSQUITTO = shutil.which("mosquitto", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
 broker_there = pytest.mark.skipif(MOSQUITTO is None, reason="there is no mosquitto: apt-get install mosquitto")

@@ -14,8 +14,8 @@ import pytest
 
 from browser import OPENER, browser, needed
 from jointset import generate_grssf
+from jointset.inputs.times import iso
 from jointset.methods import predictor_for
-from jointset.times import iso
 
 pytest.importorskip("fastapi")
 pytestmark = [needed, pytest.mark.slow]

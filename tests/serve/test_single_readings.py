@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+from jointset.inputs.times import live_seconds
 from jointset.live.joining import Rule, Single, hold, row_of
 from jointset.live.line_protocol import points
 from jointset.live.network import AS_USUAL
 from jointset.live.opening import open_network
-from jointset.times import live_seconds
 
 
 def lines_of(rows, names=None):

@@ -25,11 +25,11 @@ import numpy as np
 from jointset.calibration import Split, calibration
 from jointset.contracts import Array, Region
 from jointset.errors import require
-from jointset.extras import optional
 from jointset.laws import DenseLaw
 from jointset.regions import named
 from jointset.residuals.shrinkage import positive_definite, schaefer_strimmer
 from jointset.scores import score_for
+from jointset.support.extras import optional
 
 optional("sklearn", "JointRegressor")
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone  # noqa: E402

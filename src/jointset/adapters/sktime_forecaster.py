@@ -11,8 +11,8 @@ import pandas as pd
 import jointset
 from jointset.contracts import Array, Region
 from jointset.errors import InputError, require
-from jointset.extras import optional
 from jointset.panel import Panel
+from jointset.support.extras import optional
 
 optional("sktime", "JointForecaster")
 from sktime.forecasting.base import BaseForecaster  # noqa: E402

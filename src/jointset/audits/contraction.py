@@ -14,7 +14,7 @@ import numpy as np
 
 from jointset.audits.coupling import THREADS, Fit, coupled, decay_rate, fit_window, inputs, starts
 from jointset.contracts import Array, Filter
-from jointset.fitting import one_thread
+from jointset.predicting.fitting import one_thread
 
 PAIRS = 30
 STEPS = 200

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.abilities import SideBySide
-from jointset.bures import as_dense, distances_from
+from jointset.algebra.bures import as_dense, distances_from
+from jointset.algebra.covariance import Covariance
 from jointset.contracts import Array, Filter, Forecast
-from jointset.covariance import Covariance
 from jointset.errors import require
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
 

@@ -7,10 +7,10 @@ import numpy as np
 from jointset.audits import verdicts
 from jointset.audits.records import Record, curve, listed
 from jointset.audits.subject import Skip, Subject
-from jointset.clock_coverage import WEEKDAYS
 from jointset.contracts import Array
 from jointset.errors import some
-from jointset.promise import promise_of
+from jointset.predicting.clock_coverage import WEEKDAYS
+from jointset.predicting.promise import promise_of
 
 WINDOW = 200  # rows of the moving share, at most a fifth of them all
 DRAWN = 200  # points of its curve

@@ -12,7 +12,7 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import require
-from jointset.integrated_time import LAGS, IntegratedTime, autocovariance, integrated_time
+from jointset.predicting.integrated_time import LAGS, IntegratedTime, autocovariance, integrated_time
 
 SPREAD = 0.02  # thresholds s* (1 - 0.02), s*, s* (1 + 0.02)
 PERIODS = {"daily": 86_400, "weekly": 604_800}  # seconds

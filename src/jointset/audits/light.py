@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jointset.promise import FAR
+from jointset.predicting.promise import FAR
 
 Record = Mapping[str, Any]
 UNEVEN = 0.05  # points under the target from which an hour or a weekday counts

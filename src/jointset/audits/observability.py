@@ -15,7 +15,7 @@ import numpy as np
 from jointset.audits.coupling import THREADS, coupled, hidden, perturbed
 from jointset.contracts import Array, Filter
 from jointset.errors import require
-from jointset.fitting import one_thread
+from jointset.predicting.fitting import one_thread
 
 HORIZON = 10
 LENGTHS = (1e-3, 1e-2, 1e-1)

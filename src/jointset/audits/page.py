@@ -10,8 +10,8 @@ import numpy as np
 
 from jointset.audits.light import OPENING, RULES, light_of, overall
 from jointset.audits.questions import AUDITS
-from jointset.clock_coverage import WEEKDAYS
 from jointset.pages.shell import render_page, svg, write_text
+from jointset.predicting.clock_coverage import WEEKDAYS
 
 FEW = 5  # rows of a cell of the table hour by weekday below which its share is small print
 DEEP = 0.4  # points under the target at which a cell is as red as it gets

@@ -11,9 +11,9 @@ from jointset.calibration.quantiles import minimum_scores, score_quantile
 from jointset.calibration.split import Split
 from jointset.contracts import Array, Score
 from jointset.errors import require
-from jointset.integrated_time import LAGS, integrated_time
 from jointset.joint_predictor import Run
 from jointset.panel import Panel
+from jointset.predicting.integrated_time import LAGS, integrated_time
 from jointset.scores import Mahalanobis
 
 if TYPE_CHECKING:

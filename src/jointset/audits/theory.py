@@ -31,7 +31,7 @@ from jointset.audits.theory_jacobian import (
 )
 from jointset.audits.theory_linear import RmsIdentity, no_go_prefactor, rho_m0, rho_tr, rms_identity
 from jointset.filters.riccati import SteadyState, rho_snr, sigma_1, steady_state
-from jointset.reuse import plug_in_coverage
+from jointset.predicting.reuse import plug_in_coverage
 
 __all__ = [
     "JacobianConstants",

@@ -16,7 +16,7 @@ import numpy as np
 from jointset.abilities import Differentiable, Linear
 from jointset.contracts import Array, Filter
 from jointset.errors import InputError, require
-from jointset.extras import require_extra
+from jointset.support.extras import require_extra
 
 FULL = 1024  # states up to this size are differentiated in all directions, larger ones in random ones
 DIRECTIONS = 64

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.algebra.lowrank import namespace
 from jointset.backbones.layers import dense
 from jointset.backbones.learned import LearnedBackbone
 from jointset.errors import require
 from jointset.filters.initial import glorot, orthogonal
 from jointset.filters.recurrent_cells import pooled_step
-from jointset.lowrank import namespace
 from jointset.storage import storable
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jointset.lowrank import namespace
+from jointset.algebra.lowrank import namespace
 
 
 def dense(x: Any, weight: Any, bias: Any = None) -> Any:

@@ -17,8 +17,8 @@ import numpy as np
 from jointset.backbones.interface import Backbone, seed_list, training_mean
 from jointset.contracts import Array
 from jointset.errors import require
-from jointset.extras import require_extra
 from jointset.panel import Panel
+from jointset.support.extras import require_extra
 
 CHUNK = 2_000_000  # numbers of a block of windows worked on at a time
 HELD_OUT = 0.1  # share of the training rows, the last ones, held out to say when to stop; no cell gives another block

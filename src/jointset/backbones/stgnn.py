@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from jointset.algebra.lowrank import namespace
 from jointset.backbones.layers import across, dense, relu, softmax
 from jointset.backbones.learned import CHUNK, LearnedBackbone
 from jointset.contracts import Array
@@ -15,7 +16,6 @@ from jointset.errors import require
 from jointset.filters.initial import glorot
 from jointset.filters.recurrent_cells import sigmoid
 from jointset.graph import normalized_shift
-from jointset.lowrank import namespace
 from jointset.panel import Panel
 from jointset.storage import storable
 

@@ -30,7 +30,7 @@ from jointset.bench.task import SOURCES, Done, failure, forget, message, run_tas
 from jointset.datasets.cells import RULES
 from jointset.datasets.origins import Source
 from jointset.errors import InputError
-from jointset.graph_files import read_graph
+from jointset.inputs.graph_files import read_graph
 from jointset.terminal import note
 
 PLUGIN = "jointset-readings"

@@ -11,9 +11,9 @@ from jointset.catalogue import FAMILIES, METHODS, TABLE
 from jointset.datasets.origins import file_parts, name_parts
 from jointset.errors import InputError, require, require_known, some, suggest
 from jointset.experiments.rows import PILOTS
-from jointset.extras import installed, lack_of, require_extra
 from jointset.methods import Name, parse, require_geometry
 from jointset.paper_rows import CATALOGUE
+from jointset.support.extras import installed, lack_of, require_extra
 
 TRAFFIC = ("metr-la-20", "metr-la-207", "pems-bay-50", "pems-bay-325")
 CELL_GROUPS = {

@@ -13,8 +13,8 @@ import numpy as np
 
 from jointset.bench.measures import rolling
 from jointset.bench.results import TRACES, read_trace
-from jointset.clock_coverage import clock_coverage
 from jointset.contracts import Array
+from jointset.predicting.clock_coverage import clock_coverage
 
 WINDOW = 500  # steps of the rolling coverage, where the test block has twice as many
 LISTED = 12  # sensors and

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import jointset
-from jointset.atomic import held
 from jointset.bench.plan import Task
 from jointset.bench.results import (
     keys_of,
@@ -28,7 +27,8 @@ from jointset.bench.results import (
 )
 from jointset.bench.task import Done
 from jointset.errors import require
-from jointset.extras import optional
+from jointset.support.atomic import held
+from jointset.support.extras import optional
 from jointset.writing import new_folder
 
 Engine = Callable[[Sequence[Task]], Iterator[Done]]

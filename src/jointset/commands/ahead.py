@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jointset.horizons.passes_ahead import AheadRun
     from jointset.horizons.sets_ahead import AheadSets
     from jointset.joint_predictor import JointPredictor
-    from jointset.limits import Limits
+    from jointset.predicting.limits import Limits
 
 
 def show_run_ahead(run: AheadRun, predictor: JointPredictor) -> None:

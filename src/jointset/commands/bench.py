@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jointset.errors import InputError, require, require_alpha, require_known
-from jointset.extras import require_extra
+from jointset.support.extras import require_extra
 from jointset.terminal import note, show_json
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def prepare(cells: Sequence[str]) -> dict[str, str]:
     from jointset.datasets import registry
     from jointset.datasets.notes import data_warnings
     from jointset.datasets.origins import file_parts, name_parts
-    from jointset.files import existing_file
+    from jointset.support.files import existing_file
 
     lacking: dict[str, str] = {}
     for name in cells:

@@ -135,7 +135,7 @@ def show(
 
 def facts_of(cell: Cell) -> dict[str, Any]:
     """What `show` tells of a cell, in numbers."""
-    from jointset.times import iso
+    from jointset.inputs.times import iso
 
     stamps, blocks = cell.raw.timestamps, {}
     for name, block in cell.blocks.items():
@@ -191,7 +191,7 @@ def graph_line(cell: Cell) -> str:
     """Edges, mean degree and connected parts of a cell's graph in one line."""
     import numpy as np
 
-    from jointset.communities import components
+    from jointset.inputs.communities import components
 
     adjacency = cell.panel.adjacency
     if adjacency is None:
@@ -216,7 +216,7 @@ def show_blocks(cell: Cell) -> None:
 
 def ends(cell: Cell, block: slice) -> tuple[str, str]:
     """First and last moment of a block, or its first and last step where there are no time stamps."""
-    from jointset.times import iso
+    from jointset.inputs.times import iso
 
     if cell.raw.timestamps is None:
         return str(block.start), str(block.stop - 1)

@@ -91,7 +91,7 @@ def version_words(one: dict[str, Any]) -> str:
 
 def devices() -> dict[str, str]:
     """What learned methods can be trained on, and why not on the rest."""
-    from jointset.extras import installed, lack_of
+    from jointset.support.extras import installed, lack_of
 
     if not installed("torch"):
         return {"cpu": "yes, without training", "cuda": lack_of("torch", "a GPU")}

@@ -13,7 +13,7 @@ import typer
 
 from jointset.commands import readings
 from jointset.errors import InputError, require, some
-from jointset.extras import installed, lack_of
+from jointset.support.extras import installed, lack_of
 from jointset.terminal import (
     counted,
     duration,
@@ -97,16 +97,16 @@ def fit_command(
     The model ends where the file ends: `predict` and `stream` go on from there. Exit code 3: it is written, but its
     sets held far fewer of the last rows than promised (15 points or more under the target, and less than chance has).
     """
-    from jointset.adjacency import correlation_knn
     from jointset.advice import verdict_on
     from jointset.catalogue import LEARNED, ONE_AT_A_TIME
     from jointset.commands.ahead import show_run_ahead
     from jointset.commands.beside import beside, show_beside
-    from jointset.fleet import without_dead
     from jointset.horizons.calibrating_ahead import require_horizon
+    from jointset.inputs.adjacency import correlation_knn
+    from jointset.inputs.fleet import without_dead
+    from jointset.inputs.sensor_places import read_places
     from jointset.methods import predictor_for, taken_by_fit, three_blocks, whole_name
     from jointset.panel import Panel
-    from jointset.sensor_places import read_places
     from jointset.writing import model_folder, output_file
 
     method = method or usual_method()

@@ -33,10 +33,10 @@ def impute_command(
     Every row is filled from itself and the rows before it. The model stays as it is; it must have been fitted with
     --impute. A sensor of the model without a column counts as missing in every row.
     """
-    from jointset.imputation import impute_rows
-    from jointset.limits import limits_asked
     from jointset.methods import load_predictor
     from jointset.panel import Panel
+    from jointset.predicting.imputation import impute_rows
+    from jointset.predicting.limits import limits_asked
     from jointset.writing import TABLES, output_file, write_panel, write_table
 
     require(out is not None or filled is not None, "nothing to write: give --out FILE.csv, --filled FILE.csv, or both")

@@ -14,7 +14,7 @@ from jointset.terminal import busy, note, phases, several, show_json, show_regio
 if TYPE_CHECKING:
     from jointset.contracts import Array
     from jointset.joint_predictor import JointPredictor
-    from jointset.limits import Limits
+    from jointset.predicting.limits import Limits
 
 
 def predict_command(
@@ -52,10 +52,10 @@ def predict_command(
     after the last row, of PANEL where there is one.
     """
     from jointset.commands.ahead import show_run_ahead
-    from jointset.imputation import impute_rows
-    from jointset.limits import limits_asked
     from jointset.methods import load_predictor
     from jointset.panel import Panel
+    from jointset.predicting.imputation import impute_rows
+    from jointset.predicting.limits import limits_asked
     from jointset.writing import TABLES, output_file, write_run, write_table
 
     fleet = readings.fleet_asked(drop, rename, ignore_unknown)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from jointset.fleet import Fleet
+    from jointset.inputs.fleet import Fleet
 
 Alpha = Annotated[float, typer.Option(help="Miss rate: 0.1 asks for 90 % coverage.")]
 Model = Annotated[Path, typer.Argument(help="Model folder written by `jointset fit`.")]
@@ -48,6 +48,6 @@ def methods_known(incomplete: str) -> list[str]:
 
 def fleet_asked(drop: list[str] | None, rename: Path | None, ignore_unknown: bool) -> Fleet:
     """The fleet of the three options."""
-    from jointset.fleet import Fleet, names_listed, read_renames
+    from jointset.inputs.fleet import Fleet, names_listed, read_renames
 
     return Fleet({} if rename is None else read_renames(rename), names_listed(drop or []), ignore_unknown)

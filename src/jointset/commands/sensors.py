@@ -12,7 +12,7 @@ from jointset.errors import require
 from jointset.terminal import busy, note, several, show_json, show_table
 
 if TYPE_CHECKING:
-    from jointset.fleet import Fleet
+    from jointset.inputs.fleet import Fleet
 
 
 def sensors_command(
@@ -37,9 +37,9 @@ def sensors_command(
     Nothing is learned again. The model knows what a sensor that left told of the others; a new one can join where the
     weights of a method serve all sensors alike (kalman, kalman-tuned, gnf-node).
     """
-    from jointset.fleet import Fleet, names_listed
-    from jointset.membership import health_table
+    from jointset.inputs.fleet import Fleet, names_listed
     from jointset.methods import load_predictor
+    from jointset.predicting.membership import health_table
     from jointset.writing import model_folder
 
     leaving, joining, renamed = names_listed(drop or []), names_listed(add or []), dict(map(_pair, rename or []))
@@ -92,7 +92,7 @@ def _edges(graph: Path | None, names: list[str], joining: tuple[str, ...], fleet
         return {name: {} for name in joining}
     import numpy as np
 
-    from jointset.graph_files import read_graph
+    from jointset.inputs.graph_files import read_graph
 
     A = read_graph(graph, names, directed=True, fleet=fleet, notice=note)
     found = {}

@@ -54,13 +54,13 @@ def serve_command(
         raise InputError("the service needs FastAPI and uvicorn: pip install 'jointset[serve]'") from None
     from threadpoolctl import threadpool_limits
 
-    from jointset.limits import limits_asked
     from jointset.live.app import make_app
     from jointset.live.heads import BoundedHeads
     from jointset.live.network import Settings
     from jointset.live.opening import open_network
     from jointset.live.security import Guard, is_loopback, read_tokens, require_tls
     from jointset.live.ways_out import Broker, asked_for, open_bridge, open_ways
+    from jointset.predicting.limits import limits_asked
 
     require((tls_cert is None) == (tls_key is None), "--tls-cert and --tls-key go together: give both")
     guarded = token_file is not None or tls_cert is not None

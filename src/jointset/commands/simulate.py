@@ -10,7 +10,7 @@ import typer
 
 from jointset.commands.readings import Alpha
 from jointset.errors import some
-from jointset.extras import lack_of
+from jointset.support.extras import lack_of
 from jointset.terminal import busy, note, phases, show_json, show_results
 
 Track = Annotated[

@@ -46,10 +46,10 @@ def stream_command(
     changes nothing. In long CSV the rows of one time are one reading; it is answered when all sensors have been read,
     or when a row of a later time comes.
     """
-    from jointset.limits import limits_asked
     from jointset.methods import load_predictor
     from jointset.next_set import next_sets
-    from jointset.saving import RegularSaves
+    from jointset.predicting.limits import limits_asked
+    from jointset.predicting.saving import RegularSaves
     from jointset.streaming import Stream
     from jointset.writing import json_ready
 

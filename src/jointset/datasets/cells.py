@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from jointset.adjacency import correlation_knn, haversine_kernel, road_kernel
 from jointset.contracts import Array
 from jointset.datasets.notes import graph_notes, reading_notes, time_notes
 from jointset.datasets.origins import Source, Treatment, file_source, named_source
 from jointset.datasets.preprocess import Missing, Preprocess, Repairs, without_sentinels
 from jointset.datasets.protocols import Protocol, block_slices, choose_sensors, default_protocol, protocol_named
 from jointset.errors import require, require_known
-from jointset.fleet import Notice, without_dead
 from jointset.graph import symmetrize
-from jointset.graph_files import read_graph
+from jointset.inputs.adjacency import correlation_knn, haversine_kernel, road_kernel
+from jointset.inputs.fleet import Notice, without_dead
+from jointset.inputs.graph_files import read_graph
 from jointset.panel import Panel
 
 RULES = ("source", "knn", "haversine", "road", "none")

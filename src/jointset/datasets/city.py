@@ -13,11 +13,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from jointset.algebra.recursion import first_order
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.graph import modes, normalized_shift
 from jointset.panel import Panel
-from jointset.recursion import first_order
 
 CADENCE = 300  # seconds
 DAY = 86_400 // CADENCE  # rows

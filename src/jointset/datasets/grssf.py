@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jointset.algebra.recursion import first_order
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.filters.riccati import rho_snr, rho_weighted, sigma_1, steady_state
 from jointset.graph import modes, normalized_shift
 from jointset.panel import Panel
-from jointset.recursion import first_order
 
 TRACKS = ("A", "B", "C", "D", "E")
 SIZES = (30, 60, 120, 240)

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from jointset.communities import components
 from jointset.datasets.preprocess import Preprocess, Repairs
 from jointset.datasets.sources.entry import DataWarning
 from jointset.errors import some
+from jointset.inputs.communities import components
+from jointset.inputs.times import iso
 from jointset.panel import Panel
-from jointset.times import iso
 
 MANY = 0.3  # share of missing readings from which a sensor is named
 

@@ -11,7 +11,7 @@ from jointset.datasets.notes import data_warnings
 from jointset.datasets.preprocess import Missing
 from jointset.datasets.protocols import Size
 from jointset.errors import InputError, require, require_known, suggest
-from jointset.fleet import AS_IT_IS, Fleet, read_renames
+from jointset.inputs.fleet import AS_IT_IS, Fleet, read_renames
 from jointset.panel import Panel
 
 FILE_OPTIONS = (

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from jointset.atomic import held
 from jointset.datasets.download import DownloadError, Progress, download, progress_bar, sha256_of
 from jointset.datasets.grssf import TRACKS, generate_grssf
 from jointset.datasets.sources.entry import Check, Dataset, DataWarning, Home
@@ -31,9 +30,10 @@ from jointset.datasets.sources.text_tables import without_repeats
 from jointset.datasets.sources.traffic import METR_LA, PEMS_BAY
 from jointset.datasets.sources.uci import AQI, ELEC_UCI
 from jointset.errors import InputError, require, suggest
-from jointset.extras import installed
-from jointset.files import existing_file, load_npz, naming
 from jointset.panel import Panel
+from jointset.support.atomic import held
+from jointset.support.extras import installed
+from jointset.support.files import existing_file, load_npz, naming
 
 FETCHED = {entry.name: entry for entry in (METR_LA, PEMS_BAY, AQI, ELEC, ELEC_UCI, ETT, SOLAR, JENA, LOOP_SEATTLE)}
 GENERATED = re.compile(r"grssf-([a-e])(?:-(\d{1,6}))?")

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from jointset.atomic import whole_file
 from jointset.contracts import Array
 from jointset.errors import InputError, require
+from jointset.support.atomic import whole_file
 
 
 def write_checkpoint(path: Path, arrays: dict[str, Array], identity: str) -> None:

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.algebra.law_blocks import concatenate
+from jointset.algebra.pooling import distances, student_scores
 from jointset.backbones.interface import seed_list
 from jointset.contracts import Array
 from jointset.errors import require
@@ -25,9 +27,7 @@ from jointset.filters.quick import quick
 from jointset.filters.scaled import ScaledFilter
 from jointset.filters.var import VARFilter
 from jointset.filters.whitened import WhitenedFilter
-from jointset.law_blocks import concatenate
 from jointset.panel import Panel
-from jointset.pooling import distances, student_scores
 from jointset.residuals.correlations import FactorCorrelations
 
 FEW = 400  # rows below which nothing is trained

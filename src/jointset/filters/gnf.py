@@ -18,13 +18,13 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import require
-from jointset.extras import require_extra
 from jointset.filters import recurrent_cells as cells
 from jointset.filters.recipes import RECIPES, Recipe
 from jointset.graph import normalized_shift
 from jointset.laws import LowRankLaw
 from jointset.panel import Panel
 from jointset.storage import storable
+from jointset.support.extras import require_extra
 
 if TYPE_CHECKING:
     from jointset.filters.training import Trained

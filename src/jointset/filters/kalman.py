@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.algebra.covariance import Covariance, Cut
+from jointset.algebra.covariance_modes import ModeCovariance, Raised
+from jointset.algebra.recursion import first_order
+from jointset.algebra.window_laws import WindowLaw
 from jointset.contracts import Array
-from jointset.covariance import Covariance, Cut
-from jointset.covariance_modes import ModeCovariance, Raised
 from jointset.errors import InputError, require
 from jointset.filters.kalman_ahead import windows_ahead
 from jointset.filters.kalman_course import OffRest
@@ -26,9 +28,7 @@ from jointset.filters.riccati import SteadyState, steady_state
 from jointset.graph import modes, normalized_shift
 from jointset.laws import DenseLaw
 from jointset.panel import Panel
-from jointset.recursion import first_order
 from jointset.storage import storable
-from jointset.window_laws import WindowLaw
 
 REST = 1e-14  # relative distance to the steady state at which a covariance counts as at rest
 

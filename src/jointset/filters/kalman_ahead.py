@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jointset.algebra.covariance import Covariance, Scaled
+from jointset.algebra.covariance_modes import StepCovariances, StepOf
+from jointset.algebra.triangles import cholesky
+from jointset.algebra.window_laws import WindowLaw, step_roots
 from jointset.contracts import Array
-from jointset.covariance import Covariance, Scaled
-from jointset.covariance_modes import StepCovariances, StepOf
-from jointset.triangles import cholesky
-from jointset.window_laws import WindowLaw, step_roots
 
 if TYPE_CHECKING:
     from jointset.filters.kalman import GraphLGSSM

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jointset.algebra.covariance import Covariance
+from jointset.algebra.covariance_modes import StepCovariances, step_covariances
+from jointset.algebra.triangles import NOT_DEFINITE
 from jointset.contracts import Array
-from jointset.covariance import Covariance
-from jointset.covariance_modes import StepCovariances, step_covariances
 from jointset.errors import InputError
 from jointset.laws import DenseLaw
-from jointset.triangles import NOT_DEFINITE
 
 if TYPE_CHECKING:
     from jointset.filters.kalman import GraphLGSSM

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.algebra.covariance import Bordered, Covariance
+from jointset.algebra.freed_memory import keep_freed_memory
+from jointset.algebra.triangles import add_to_diagonal, cholesky, solve_lower
 from jointset.contracts import Array
-from jointset.covariance import Bordered, Covariance
-from jointset.freed_memory import keep_freed_memory
-from jointset.triangles import add_to_diagonal, cholesky, solve_lower
 
 NOTHING = 1e-20  # of the process noise: a covariance far below it is rounded to zero
 WIDTH = 32  # rows of a matrix in one product

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jointset.algebra.recursion import first_order
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.filters.riccati import steady_state
-from jointset.recursion import first_order
 
 LOG_2PI = float(np.log(2 * np.pi))
 RHO_GRID = (0.5, 0.7, 0.85, 0.95)

@@ -16,21 +16,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.adjacency import correlation_knn
+from jointset.algebra.law_blocks import concatenate
+from jointset.algebra.pooling import matched
 from jointset.backbones.calendar import Calendar, calendar_of
 from jointset.backbones.interface import seed_list
 from jointset.contracts import Array
 from jointset.errors import require
-from jointset.extras import require_extra
 from jointset.filters import node_net_cells as cells
 from jointset.filters.node_net_cells import NodeNetWeights
 from jointset.filters.recipes import Recipe
 from jointset.graph import normalized_shift
-from jointset.law_blocks import concatenate
+from jointset.inputs.adjacency import correlation_knn
 from jointset.laws import LowRankLaw
 from jointset.panel import Panel
-from jointset.pooling import matched
 from jointset.storage import storable
+from jointset.support.extras import require_extra
 
 HARMONICS = 2  # of day and week
 NO_CALENDAR = Calendar()

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.algebra.lowrank import namespace
 from jointset.contracts import Array
 from jointset.filters.recurrent_cells import gelu, pooled_step
-from jointset.lowrank import namespace
 from jointset.storage import storable
 
 READ = 5  # numbers a sensor gives: value, change, both at its neighbours, whether it was read

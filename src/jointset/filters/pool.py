@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.abilities import Shaped, message_start
+from jointset.algebra.law_blocks import concatenate
+from jointset.algebra.pooling import log_scores, log_size, mixture_weights, pooled, some_rows
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.filters.held_out import (
@@ -31,9 +33,7 @@ from jointset.filters.held_out import (
     run_of,
 )
 from jointset.filters.remembered import Remembered
-from jointset.law_blocks import concatenate
 from jointset.panel import Panel
-from jointset.pooling import log_scores, log_size, mixture_weights, pooled, some_rows
 from jointset.storage import storable
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.lowrank import namespace
+from jointset.algebra.lowrank import namespace
 from jointset.storage import storable
 
 FLOOR = 1e-4  # smallest variance of the diagonal

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.abilities import Shaped, Sized, message_start
+from jointset.algebra.covariance import Covariance
+from jointset.algebra.pooling import distances, student_scores
 from jointset.contracts import Array
-from jointset.covariance import Covariance
 from jointset.errors import InputError, require
 from jointset.filters.held_out import FEWEST, WARMUP, blocks_of_laws, enough, follows_clock, held_out
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw, matrix_of
 from jointset.panel import Panel
-from jointset.pooling import distances, student_scores
 from jointset.storage import storable
 
 SENSOR = (0.0, 300.0, 1000.0, 3000.0)  # half-lives in rows that are tried; 0: the scale does not move

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.algebra.covariance import Covariance
+from jointset.algebra.pooling import steady
+from jointset.algebra.triangles import solve_lower
 from jointset.contracts import Array
-from jointset.covariance import Covariance
 from jointset.errors import require
 from jointset.filters.remembered import Remembered
 from jointset.laws import DenseLaw, matrix_of
 from jointset.panel import Panel
-from jointset.pooling import steady
 from jointset.storage import storable
-from jointset.triangles import solve_lower
 
 BLOCK = 1_000_000  # numbers that the laws of a block may hold
 FREEDOM = 5.0  # degrees of freedom of the weights of far rows

@@ -14,7 +14,7 @@ from jointset.horizons.horizon import Horizon
 from jointset.horizons.passes_ahead import AheadPass
 from jointset.horizons.sets_ahead import AheadSets, sets_ahead
 from jointset.panel import Panel
-from jointset.passes import Laws, Progress, run_together
+from jointset.predicting.passes import Laws, Progress, run_together
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor

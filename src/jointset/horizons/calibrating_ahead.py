@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointset.abilities import LooksAhead, OwnSetting, message_start
-from jointset.calibrating import late_rule
+from jointset.algebra.partial import GapScale
 from jointset.calibration.late import windows_needed
+from jointset.calibration.own_bands import own_quantiles
 from jointset.contracts import Array, MeanModel, Score
 from jointset.errors import InputError, require
 from jointset.horizons.direct import Seen, learn_direct
 from jointset.horizons.horizon import Centred, Horizon, variances_of
 from jointset.horizons.passes_ahead import AheadPass
-from jointset.own_bands import own_quantiles
 from jointset.panel import Panel
-from jointset.partial import GapScale
-from jointset.passes import laws_of
+from jointset.predicting.calibrating import late_rule
+from jointset.predicting.passes import laws_of
 from jointset.scores import Mahalanobis, MaxStudentised
 from jointset.trust import start_watch
 

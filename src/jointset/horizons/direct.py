@@ -3,7 +3,7 @@
 The mean of every step is a ridge regression on the filter's mean of the next row, the last two rows and the calendar.
 The scale of its error follows the filter's own variance of the next row, the less the further ahead. What the errors
 have in common, over sensors and over steps, is a covariance over the steps for each principal direction of the
-next-step errors (`jointset.window_laws`).
+next-step errors (`jointset.algebra.window_laws`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jointset.algebra.window_laws import WindowLaw, step_roots
 from jointset.backbones.calendar import Calendar, calendar_of
 from jointset.backbones.var import neighbours, ridge_regressions
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.panel import Panel
 from jointset.storage import storable
-from jointset.window_laws import WindowLaw, step_roots
 
 RIDGES = tuple(10.0**power for power in range(-4, 3))  # of the mean square of a regressor, times the rows
 HARMONICS = (12, 6)  # of the day and of the week

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 import numpy as np
 
 from jointset.abilities import LooksAhead, Spread
+from jointset.algebra.window_laws import WindowLaw
 from jointset.calibration.late import LateACI
 from jointset.calibration.pool import ScorePool
 from jointset.contracts import Array, Forecast, Region, Score
 from jointset.horizons.direct import DirectLaw
 from jointset.storage import storable, storable_not_finite
 from jointset.trust import Watch
-from jointset.window_laws import WindowLaw
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jointset.algebra.window_laws import WindowLaw
 from jointset.calibration.pool import ScorePool
 from jointset.contracts import Array, Forecast
 from jointset.horizons.direct import fill_from
 from jointset.horizons.horizon import Announced, Centred, Horizon, radii_at
-from jointset.passes import Laws
+from jointset.predicting.passes import Laws
 from jointset.scores import MaxStudentised
-from jointset.window_laws import WindowLaw
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointset.cached import cached_property
 from jointset.contracts import Array, Region
 from jointset.errors import require
 from jointset.regions import Sizes
+from jointset.support.cached import cached_property
 
 if TYPE_CHECKING:
     import pandas as pd

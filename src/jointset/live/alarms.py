@@ -33,8 +33,8 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import InputError, require, require_known, some
-from jointset.graph_edges import edges_of
-from jointset.jumps import FORM, Neighbourhoods, UsualJumps
+from jointset.inputs.graph_edges import edges_of
+from jointset.inputs.jumps import FORM, Neighbourhoods, UsualJumps
 from jointset.live.displaced import Displaced, Jumps, Local, local_of, local_tree
 from jointset.live.evidence import (
     DAY,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointset.clock_coverage import clock_coverage
 from jointset.contracts import Array
 from jointset.errors import InputError, some
 from jointset.live.happenings import light_of, plain
 from jointset.live.store import Entry
 from jointset.next_set import next_set, next_sets
+from jointset.predicting.clock_coverage import clock_coverage
 from jointset.streaming import PAST
 from jointset.writing import json_ready
 

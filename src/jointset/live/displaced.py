@@ -1,4 +1,4 @@
-"""Neighbourhoods that jumped, while they stay where they jumped to (`jointset.jumps` says what a jump is).
+"""Neighbourhoods that jumped, while they stay where they jumped to (`jointset.inputs.jumps` says what a jump is).
 
 A filter takes the new level for the usual one within rows. How far a neighbourhood is off is therefore the sum of its
 errors since, which forgets at the rate LEAK: a jump back takes it to nothing at once.
@@ -11,7 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.jumps import LAG, STAY, JumpState, Neighbourhoods, UsualJumps, at_most, follow, jumps_of, start_jumps
+from jointset.inputs.jumps import (
+    LAG,
+    STAY,
+    JumpState,
+    Neighbourhoods,
+    UsualJumps,
+    at_most,
+    follow,
+    jumps_of,
+    start_jumps,
+)
 from jointset.live.evidence import gumbel_level
 
 LEAK = 1 / 24  # share of what it is off that a neighbourhood forgets in a row

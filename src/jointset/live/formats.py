@@ -13,12 +13,12 @@ import orjson
 
 from jointset.contracts import Array
 from jointset.errors import InputError, require
-from jointset.fleet import Fleet
+from jointset.inputs.fleet import Fleet
+from jointset.inputs.live_cells import Options, Reading, is_long
+from jointset.inputs.live_rows import BAD, CsvRows, JsonRows, LongRows, Table, _distinct
+from jointset.inputs.times import DIGIT_DATE, live_seconds
 from jointset.live.joining import Single
 from jointset.live.line_protocol import Point, points
-from jointset.live_cells import Options, Reading, is_long
-from jointset.live_rows import BAD, CsvRows, JsonRows, LongRows, Table, _distinct
-from jointset.times import DIGIT_DATE, live_seconds
 
 JSON, LINES, CSV, INFLUX = "json", "json lines", "csv", "line protocol"
 KINDS = {

@@ -16,8 +16,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from jointset.errors import InputError
-from jointset.fleet import Fleet
-from jointset.limits import UNLIMITED, Limits
+from jointset.inputs.fleet import Fleet
 from jointset.live.alarms import Alarms
 from jointset.live.answers import Answer
 from jointset.live.formats import Reader
@@ -26,6 +25,7 @@ from jointset.live.snapshots import to_bytes
 from jointset.live.standing import Standing, parts_of
 from jointset.live.store import LATE, ROW, Entry, Store, StoreError
 from jointset.live.work import Act, Post, Work
+from jointset.predicting.limits import UNLIMITED, Limits
 
 WAITING = 1_000  # requests that may wait; more are told to come back
 WAITING_BYTES = 128 * 2**20  # of their bodies

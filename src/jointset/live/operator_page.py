@@ -10,11 +10,11 @@ from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
+from jointset.calibration.own_bands import own_rule
+from jointset.inputs.sensor_places import drawing
 from jointset.live.columns import Wanted, packed_rows
 from jointset.live.network import Network
 from jointset.next_set import announced
-from jointset.own_bands import own_rule
-from jointset.sensor_places import drawing
 
 KINDS = {
     "html": "text/html; charset=utf-8",

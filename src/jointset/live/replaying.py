@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from jointset.errors import InputError, require, some
+from jointset.inputs.times import iso
 from jointset.panel import Panel
-from jointset.times import iso
 
 BATCH = 50  # most rows of one request
 LEAST = 0.05  # seconds between two requests: faster rows go together

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from jointset.atomic import whole_file
 from jointset.errors import InputError
 from jointset.live.store import Store
+from jointset.support.atomic import whole_file
 
 FIRST, LONGEST = 1.0, 300.0  # seconds until it is tried again: doubled from the first to the longest
 AT_ONCE = 100  # changes read from the store at a time

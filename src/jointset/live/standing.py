@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.errors import InputError
+from jointset.inputs.sensor_health import Health, Usual, ailing, observe, start_health, unknown_usual
 from jointset.joint_predictor import JointPredictor
-from jointset.limits import UNLIMITED, Limits
 from jointset.live.alarms import Alarms, Config, State, state_from_json, state_to_json
 from jointset.live.arrivals import Clock, judge
 from jointset.live.formats import Whole
 from jointset.live.happenings import GREEN, Change, Happening, happening, light
 from jointset.live.store import ACTION, LATE, ROW, Entry
-from jointset.sensor_health import Health, Usual, ailing, observe, start_health, unknown_usual
-from jointset.stored_models import STORED
+from jointset.predicting.limits import UNLIMITED, Limits
+from jointset.predicting.stored_models import STORED
 from jointset.streaming import Step, expecting, take_step
 
 FROZEN = {  # parts that rows leave alone

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from jointset.atomic import sync_folder, writing_to
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.live.schema import APPLICATION, TABLES
 from jointset.live.schema import VERSION as VERSION
+from jointset.support.atomic import sync_folder, writing_to
 
 FILE = "readings.db"
 SNAPSHOTS = 2  # kept: where the last is damaged, the one before it serves

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from jointset.atomic import whole_file
 from jointset.errors import InputError, require
 from jointset.live import history
 from jointset.live.opening import locked, standing_of
 from jointset.live.standing import engine_for
 from jointset.live.store import FILE, Store, StoreError, readable
 from jointset.methods import load_predictor
+from jointset.support.atomic import whole_file
 from jointset.writing import output_file
 
 

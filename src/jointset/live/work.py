@@ -7,6 +7,8 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jointset.errors import InputError
+from jointset.inputs.outliers import require_sane
+from jointset.inputs.times import iso
 from jointset.live.answers import Answer, answer_of
 from jointset.live.formats import Batch, Whole
 from jointset.live.happenings import Change, plain
@@ -14,8 +16,6 @@ from jointset.live.joining import MOST_HELD, Held, Single, hold, row_of
 from jointset.live.relearning import recalibrated, rows_since_change
 from jointset.live.standing import Standing, acted, taken
 from jointset.live.store import ACTION, LATE, ROW, Entry
-from jointset.outliers import require_sane
-from jointset.times import iso
 
 if TYPE_CHECKING:
     from jointset.live.network import Network

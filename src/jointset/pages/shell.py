@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jointset
-from jointset.atomic import whole_file
+from jointset.support.atomic import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

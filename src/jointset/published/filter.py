@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.algebra.partial import UNCALIBRATED, GapScale
 from jointset.calibration import minimum_scores
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.shared_level import AnyRule
@@ -36,7 +37,6 @@ from jointset.errors import InputError, require
 from jointset.filters.residual import gpvar
 from jointset.joint_predictor import JointPredictor
 from jointset.panel import Panel
-from jointset.partial import UNCALIBRATED, GapScale
 from jointset.published.sets import ScaledSet
 from jointset.residuals.incomplete import complete_around, complete_residuals, covariance_with_gaps
 from jointset.storage import storable

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.extras import require_extra
 from jointset.published.forest import weighted_quantiles
 from jointset.storage import storable
+from jointset.support.extras import require_extra
 
 HIDDEN, DIMENSION = 32, 16
 RATE = 1e-3

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.cached import cached_property
+from jointset.algebra.covariance import Covariance
+from jointset.algebra.partial import GapScale
+from jointset.algebra.ties import settled
 from jointset.calibration.shared_level import AnyRule
 from jointset.contracts import Array, MeanModel
-from jointset.covariance import Covariance
 from jointset.errors import require, require_alpha
 from jointset.joint_predictor import JointPredictor
 from jointset.laws import DenseLaw
-from jointset.partial import GapScale
 from jointset.published.ellipsoids import invertible, local_covariances, shrunk
 from jointset.published.filter import published
 from jointset.published.forest import ForestSettings, ForestState, forest_intervals
@@ -31,7 +31,7 @@ from jointset.published.radius_network import NetworkState, network_radii, train
 from jointset.published.sets import Annulus
 from jointset.published.shortest_intervals import sliding_intervals
 from jointset.storage import storable
-from jointset.ties import settled
+from jointset.support.cached import cached_property
 
 WINDOWS = {"forest": 10, "empirical": 100, "network": 32}
 REFIT = 50

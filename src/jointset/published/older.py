@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.folders import Stored
+from jointset.inputs.sensor_health import Usual
 from jointset.joint_predictor import JointPredictor
 from jointset.published.filter import PublishedState, published
-from jointset.sensor_health import Usual
 from jointset.storage import storable
+from jointset.support.folders import Stored
 
 STORED: dict[str, Any] = {
     "rule": Any,

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.extras import require_extra
 from jointset.storage import storable
+from jointset.support.extras import require_extra
 
 HIDDEN = 128
 RATE = 1e-3

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from jointset.cached import cached_property
+from jointset.algebra.partial import UNCALIBRATED, GapScale, independent_count, largest_quantile
+from jointset.algebra.shares import distance_shares, maximum_shares
+from jointset.algebra.volumes import unit_ball_log_volume
 from jointset.contracts import Array, Law, OwnSet
 from jointset.laws import LowRankLaw
-from jointset.partial import UNCALIBRATED, GapScale, independent_count, largest_quantile
 from jointset.regions import Sizes, mahalanobis_score
-from jointset.shares import distance_shares, maximum_shares
-from jointset.volumes import unit_ball_log_volume
+from jointset.support.cached import cached_property
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,7 +13,7 @@ from jointset.live.formats import Whole
 from jointset.live.happenings import Change
 from jointset.live.standing import engine_for, start, taken
 from jointset.panel import Panel
-from jointset.passes import Progress
+from jointset.predicting.passes import Progress
 
 UNTIMED = 300  # seconds between rows without time stamps, for alarms that count in days
 

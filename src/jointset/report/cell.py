@@ -17,9 +17,9 @@ from matplotlib.transforms import Bbox
 
 from jointset.contracts import Array
 from jointset.datasets.cells import Cell
+from jointset.inputs.sensor_places import layout
 from jointset.plot import INK
 from jointset.report.figures import STYLE, halves, new_figure
-from jointset.sensor_places import layout
 
 WEEK = 7 * 86_400
 STEPS = 500  # drawn where there are no time stamps

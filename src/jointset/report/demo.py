@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from jointset.catalogue import TABLE
-from jointset.extras import installed
 from jointset.joint_predictor import Run
 from jointset.methods import parse, predictor_for
 from jointset.panel import Panel
+from jointset.support.extras import installed
 
 # method -> filter z-scores; raw values where the filter is given the very numbers that generated track A
 METHODS = {"kalman": False, "kalman-tuned": True, "static": True, "gnf": True, "kalman+aci": False}

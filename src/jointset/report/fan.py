@@ -9,13 +9,13 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from jointset.atomic import whole_file
 from jointset.contracts import Array
 from jointset.errors import require_known
 from jointset.horizons.sets_ahead import AheadSets
-from jointset.limits import UNLIMITED, Limits
 from jointset.plot import INK
+from jointset.predicting.limits import UNLIMITED, Limits
 from jointset.report.figures import STYLE, new_figure
+from jointset.support.atomic import whole_file
 
 OWN, ONE, ALL = "#5aa2d8", "#a9cdea", "#dbe9f5"  # bands of a sensor alone, of the set of each step, of that of all
 MEAN = "#0b3c6f"

@@ -10,19 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.clock_coverage import ClockCoverage, clock_coverage
+from jointset.calibration.own_bands import own_rule
 from jointset.contracts import Array
 from jointset.errors import InputError, some
+from jointset.inputs.sensor_places import Places, drawing, places_of
 from jointset.joint_predictor import JointPredictor
 from jointset.next_set import announced
-from jointset.own_bands import own_rule
 from jointset.pages.shell import render_page, write_text
 from jointset.panel import Panel
-from jointset.passes import Progress
-from jointset.promise import FAR, promise_of
+from jointset.predicting.clock_coverage import ClockCoverage, clock_coverage
+from jointset.predicting.passes import Progress
+from jointset.predicting.promise import FAR, promise_of
 from jointset.report.alarm_course import AlarmCourse, alarm_course
 from jointset.runs import Run
-from jointset.sensor_places import Places, drawing, places_of
 from jointset.writing import json_ready
 
 SCRIPTS = (

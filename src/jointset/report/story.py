@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jointset.datasets.city import CADENCE, DAY, Fault, Incident, simulate_city, with_trouble
+from jointset.inputs.times import iso
 from jointset.methods import predictor_for
 from jointset.panel import Panel
 from jointset.report.model_page import Course, course_of
-from jointset.times import iso
 
 METHOD = "quick"
 TRAIN, CALIBRATION, STORY = 7 * DAY, 3 * DAY, 2 * DAY  # rows

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from jointset.abilities import Components
+from jointset.algebra.covariance import Covariance
+from jointset.algebra.shares import adding_to_one
+from jointset.algebra.ties import settled
 from jointset.contracts import Array
-from jointset.covariance import Covariance
 from jointset.laws import DenseLaw
-from jointset.shares import adding_to_one
-from jointset.ties import settled
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ComponentLaw:
         return np.linalg.solve(S[np.ix_(seen, seen)], S[seen])
 
     def shares(self, y: Array) -> Array:
-        """How every component score of one reading divides over its sensors (K, N), see `jointset.shares`.
+        """How every component score of one reading divides over its sensors (K, N), see `jointset.algebra.shares`.
 
         What a missing sensor was filled with belongs to those it was told from.
         """

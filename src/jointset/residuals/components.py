@@ -14,14 +14,14 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from jointset.abilities import Components
+from jointset.algebra.covariance import Covariance
+from jointset.algebra.partial import chi_square_quantile, largest_quantile
+from jointset.algebra.volumes import box_section_log_volume, ellipsoid_log_volume
 from jointset.contracts import Array, Pilot
-from jointset.covariance import Covariance
-from jointset.partial import chi_square_quantile, largest_quantile
 from jointset.residuals.component_law import ComponentLaw
 from jointset.residuals.shrinkage import all_positive_definite, mean_variance, schaefer_strimmer
 from jointset.residuals.splits import ResidualSplit, groups_of, split_residuals
 from jointset.storage import storable
-from jointset.volumes import box_section_log_volume, ellipsoid_log_volume
 
 BLIND = 1e-9  # of its variance: what is known less well of a component from the others is not known
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from jointset import lowrank
+from jointset.algebra import lowrank
+from jointset.algebra.covariance import Covariance
 from jointset.contracts import Array, Pilot
-from jointset.covariance import Covariance
 from jointset.errors import InputError, require
 from jointset.laws import DenseLaw
 from jointset.residuals.piecewise import Piece, PiecewiseLaw

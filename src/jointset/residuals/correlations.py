@@ -11,10 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
+from jointset.algebra.covariance import Covariance
+from jointset.algebra.pooling import log_scores, some_rows
 from jointset.contracts import Array
-from jointset.covariance import Covariance
 from jointset.laws import DenseLaw, LowRankLaw
-from jointset.pooling import log_scores, some_rows
 from jointset.residuals.incomplete import covariance_with_gaps, expected_moment, expected_rows, fill_expected
 from jointset.residuals.shrinkage import gram, to_diagonal
 from jointset.storage import storable

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
+from jointset.algebra.covariance import Covariance
 from jointset.contracts import Array
-from jointset.covariance import Covariance
 from jointset.errors import InputError
 from jointset.residuals.updates import CLOSE, NOT_DEFINITE
 

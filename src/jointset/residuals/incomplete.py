@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jointset.algebra.pooling import some_rows
 from jointset.contracts import Array
 from jointset.errors import require, some
-from jointset.pooling import some_rows
 from jointset.residuals.shrinkage import to_diagonal
 
 DONORS = 3  # complete rows a sensor that are enough to draw from; with fewer, rows are drawn from a normal law

@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from jointset import lowrank
+from jointset.algebra import lowrank
+from jointset.algebra.pooling import some_rows
 from jointset.backbones.calendar import Calendar, calendar_at
 from jointset.contracts import Array, Pilot
 from jointset.errors import require
 from jointset.laws import LowRankLaw
-from jointset.pooling import some_rows
 from jointset.residuals.conditional import Clock
 from jointset.residuals.shrinkage import second_moment
 from jointset.storage import storable

@@ -9,10 +9,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from jointset.algebra.covariance import Covariance
+from jointset.algebra.law_rows import blank_where_unseen, rows_at_once
 from jointset.contracts import Array
-from jointset.covariance import Covariance
 from jointset.errors import require
-from jointset.law_rows import blank_where_unseen, rows_at_once
 from jointset.laws import DenseLaw
 
 

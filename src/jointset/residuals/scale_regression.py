@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from jointset.algebra.pooling import some_rows
 from jointset.backbones.calendar import Calendar, calendar_of
 from jointset.contracts import Array
 from jointset.panel import Panel
-from jointset.pooling import some_rows
 from jointset.storage import storable
 
 HALF_LIVES = (3.0, 12.0, 48.0, 288.0)  # rows

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jointset.algebra.covariance import Covariance
 from jointset.contracts import Array, Pilot
-from jointset.covariance import Covariance
 from jointset.errors import require
 from jointset.laws import DenseLaw
 from jointset.residuals.incomplete import expected_moment

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.linalg.blas import dsyr
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
+from jointset.algebra.covariance import Covariance
 from jointset.contracts import Array
-from jointset.covariance import Covariance
 from jointset.errors import require
 from jointset.residuals.gap_course import ordered_root
 from jointset.residuals.shapes import RollingState

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jointset.communities import Groups, louvain, spectral_groups
 from jointset.contracts import Array, Pilot
 from jointset.errors import InputError
 from jointset.graph import normalized_shift
+from jointset.inputs.communities import Groups, louvain, spectral_groups
 from jointset.residuals.shrinkage import (
     WORKING,
     flat_spans,

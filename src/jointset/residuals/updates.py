@@ -21,8 +21,8 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf
 
+from jointset.algebra.covariance import Covariance
 from jointset.contracts import Array
-from jointset.covariance import Covariance
 from jointset.errors import require
 
 CLOSE = 1e-9  # of a standard deviation: residuals that are one another's, through other units and back

@@ -17,8 +17,8 @@ from jointset.datasets.sources.entry import Paths, pick
 from jointset.datasets.sources.pickles import read_arrays
 from jointset.datasets.sources.text_tables import matrix, read_table, reading
 from jointset.errors import InputError, require, some
-from jointset.extras import optional
 from jointset.panel import Panel
+from jointset.support.extras import optional
 
 UNITS = {"ns": 10**9, "us": 10**6, "ms": 10**3, "s": 1}
 

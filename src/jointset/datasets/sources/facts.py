@@ -8,8 +8,8 @@ import numpy as np
 
 from jointset.datasets.sources.entry import Fact
 from jointset.graph import symmetrize
+from jointset.inputs.times import iso
 from jointset.panel import Panel
-from jointset.times import iso
 
 
 def period(first: str, last: str) -> Fact:

@@ -24,7 +24,7 @@ from jointset.datasets.sources.dcrnn import read_distances, read_locations
 from jointset.datasets.sources.entry import Paths, pick
 from jointset.datasets.sources.text_tables import clock_seconds, matrix, reading
 from jointset.errors import InputError, require
-from jointset.graph_files import read_graph
+from jointset.inputs.graph_files import read_graph
 from jointset.panel import Panel
 
 STEP = 300

@@ -21,7 +21,7 @@ from jointset.datasets.sources.entry import Dataset, Home, Paths, Remote, pick
 from jointset.datasets.sources.pickles import read_frame
 from jointset.datasets.sources.text_tables import clock_seconds, read_table, reading
 from jointset.errors import InputError, require
-from jointset.graph_files import read_graph
+from jointset.inputs.graph_files import read_graph
 from jointset.panel import Panel
 
 PAGE = "https://github.com/zhiyongc/Seattle-Loop-Data"

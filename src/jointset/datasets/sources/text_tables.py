@@ -14,8 +14,8 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import InputError, require, some
-from jointset.files import existing_file, naming
-from jointset.times import iso
+from jointset.inputs.times import iso
+from jointset.support.files import existing_file, naming
 
 LARGEST_MEMBER = 2 << 30  # bytes a file in a zip may unpack to
 

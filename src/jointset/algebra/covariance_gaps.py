@@ -1,0 +1,119 @@
+"""Rows with gaps under one covariance, all at once: one small factorisation for every pattern of missing sensors.
+
+Let P be the precision of all sensors and K = P_MM its block of the m that a row lacks. A missing residual set to what
+the others let expect, -K^-1 (P e)_M, makes the distance on all sensors that on those that were read; the determinant of
+what was read is det S det K, its precision P less P_oM K^-1 P_Mo. So a row costs m^3 and a product with S^-1/2, not a
+factorisation of its own. Where more than half are missing, the block that was read is the smaller one, and is inverted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jointset.contracts import Array
+
+if TYPE_CHECKING:
+    from jointset.algebra.covariance import Covariance
+
+
+class PartialRows:
+    """The marginal laws of rows that lack some sensors (T, N), for residuals (T, N) that are zero there."""
+
+    def __init__(self, whole: Covariance, missing: Array) -> None:
+        self.whole, self.missing = whole, missing
+        self.patterns, self.which = patterns_of(missing)
+
+    @cached_property
+    def _groups(self) -> list[tuple[Array, Array, Array, bool]]:
+        """Patterns (u,) with as many places (u, k), the inverses (u, k, k) of their blocks, and whether P is cut."""
+        found = []
+        for patterns, places in same_count(self.patterns):
+            few = 2 * places.shape[1] <= self.patterns.shape[1]
+            if not few:
+                places = np.nonzero(~self.patterns[patterns])[1].reshape(len(patterns), -1)
+            matrix = self.whole.precision if few else self.whole.matrix
+            blocks = matrix[places[:, :, None], places[:, None, :]]
+            found.append((patterns, places, blocks, few))
+        return found
+
+    @cached_property
+    def _inverses(self) -> list[Array]:
+        return [np.linalg.inv(blocks) for _, _, blocks, _ in self._groups]
+
+    def _rows(self) -> Iterator[tuple[Array, Array, Array, Array, bool]]:
+        """Of every group its rows (g,), which pattern each has (g,), places (u, k), inverses (u, k, k), and the way."""
+        number = np.full(len(self.patterns), -1)
+        for (patterns, places, _, few), inverses in zip(self._groups, self._inverses, strict=True):
+            number[:] = -1
+            number[patterns] = np.arange(len(patterns))
+            own = number[self.which]
+            rows = np.flatnonzero(own >= 0)
+            yield rows, own[rows], places, inverses, few
+
+    @cached_property
+    def log_det(self) -> Array:
+        """Log-determinants (T,) of what was read."""
+        out = np.empty(len(self.patterns))
+        for patterns, _, blocks, few in self._groups:
+            out[patterns] = np.linalg.slogdet(blocks)[1] + (self.whole.log_det if few else 0.0)
+        return out[self.which]
+
+    def distance(self, e: Array) -> Array:
+        """Squared distances (T,)."""
+        out, filled, pulled = np.empty(len(e)), e.copy(), e @ self.whole.precision
+        from_whole = np.ones(len(e), dtype=bool)
+        for rows, own, places, inverses, few in self._rows():
+            at = (rows[:, None], places[own])
+            solved = np.einsum("gij,gj->gi", inverses[own], (pulled if few else e)[at])
+            if few:
+                filled[at] = -solved
+            else:
+                out[rows], from_whole[rows] = np.einsum("gi,gi->g", solved, e[at]), False
+        out[from_whole] = self.whole.distance(filled[from_whole])
+        return out
+
+    def precision_terms(self, e: Array) -> tuple[Array, Array]:
+        """S_oo^-1 e (T, N), 0 where missing, and the diagonals of S_oo^-1, 1 where missing."""
+        P, diagonal = self.whole.precision, self.whole.precision_diagonal
+        pulled = e @ P
+        solved, precision = np.zeros(e.shape), np.ones(e.shape)
+        for rows, own, places, inverses, few in self._rows():
+            at = (rows[:, None], places[own])
+            if few:
+                columns = P[places]  # (u, k, N)
+                lost = np.einsum("uki,ukl,uli->ui", columns, inverses, columns, optimize=True)
+                expected = np.einsum("gij,gj->gi", inverses[own], pulled[at])
+                solved[rows] = pulled[rows] - np.einsum("gk,gki->gi", expected, columns[own])
+                precision[rows] = diagonal - lost[own]
+            else:
+                solved[at] = np.einsum("gij,gj->gi", inverses[own], e[at])
+                precision[at] = np.einsum("gii->gi", inverses[own])
+        return np.where(self.missing, 0.0, solved), np.where(self.missing, 1.0, precision)
+
+
+def patterns_of(missing: Array) -> tuple[Array, Array]:
+    """The patterns (u, N) of missing sensors among rows (T, N), and which of them each row has (T,).
+
+    >>> patterns, which = patterns_of(np.array([[True, False], [False, False], [True, False]]))
+    >>> patterns[which].tolist()
+    [[True, False], [False, False], [True, False]]
+    """
+    packed = np.packbits(missing, axis=1)
+    words = -(-packed.shape[1] // 8)
+    padded = np.zeros((len(missing), 8 * words), dtype=np.uint8)
+    padded[:, : packed.shape[1]] = packed
+    keys = padded.view(np.uint64) if words == 1 else padded.view([("", np.uint64)] * words)
+    _, first, which = np.unique(keys.ravel(), return_index=True, return_inverse=True)
+    return missing[first], which.ravel()
+
+
+def same_count(patterns: Array) -> Iterator[tuple[Array, Array]]:
+    """Patterns (u, N) by how many sensors they lack: which ones (v,), and the places that each lacks (v, k)."""
+    counts = patterns.sum(axis=1)
+    for k in np.unique(counts).tolist():
+        chosen = np.flatnonzero(counts == k)
+        yield chosen, np.nonzero(patterns[chosen])[1].reshape(len(chosen), k)

@@ -1,0 +1,42 @@
+"""Laws of consecutive blocks of rows: put together as one, and kept without what serves one step only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from jointset.algebra.covariance import Covariance
+from jointset.algebra.covariance_modes import StepCovariances
+from jointset.contracts import Forecast
+from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
+
+
+def concatenate(laws: Sequence[AnyLaw]) -> AnyLaw:
+    """One law from several consecutive batches of one kind."""
+    first = laws[0]
+    if len(laws) == 1:
+        return first
+    mean = np.concatenate([law.mean for law in laws])
+    if isinstance(first, LowRankLaw):
+        diagonal, factor = (np.concatenate([getattr(law, k) for law in laws]) for k in ("diagonal", "factor"))
+        return LowRankLaw(mean, diagonal, factor)
+    dense = [law for law in laws if isinstance(law, DenseLaw)]
+    if all(law.covariance is first.covariance for law in dense):
+        return DenseLaw(mean, first.covariance)
+    if all(law.covariance.shared or isinstance(law.covariance, StepCovariances) for law in dense):
+        return DenseLaw(mean, StepCovariances([S for law in dense for S in _each(law)]))
+    shapes = [(*law.mean.shape, law.mean.shape[-1]) for law in dense]
+    matrices = [np.broadcast_to(law.covariance.matrix, shape) for law, shape in zip(dense, shapes, strict=True)]
+    return DenseLaw(mean, Covariance(np.concatenate(matrices)))
+
+
+def _each(law: DenseLaw) -> list[Covariance]:
+    """The covariance of every step."""
+    S = law.covariance
+    return S.each if isinstance(S, StepCovariances) else [S] * len(law)
+
+
+def bare(law: Forecast) -> Forecast:
+    """The law without factorisations of covariances that serve one step only: what is worth keeping for long."""
+    return DenseLaw(law.mean, law.covariance.bare()) if isinstance(law, DenseLaw) else law

@@ -1,0 +1,199 @@
+"""One law from several: the geometric mean of their densities, and the weights its members deserve.
+
+The normalised product of Gaussian densities to the powers w_k, with sum 1, is Gaussian: its precision is the mean of
+the precisions, sum w_k P_k, and its mean theirs weighted by precision. Who is sure of a moment has the say at it; a
+mean of covariances would be as wide as its widest part. Of low-rank laws it is of low rank again: diag(d_k) + L_k L_k'
+has the inverse diag(1/d_k) - V_k V_k', diagonals add up and factors stand side by side, and so back again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jointset.algebra.covariance import Covariance
+from jointset.algebra.lowrank import apply, transpose
+from jointset.algebra.triangles import whitener
+from jointset.contracts import Array
+from jointset.errors import require
+from jointset.laws import LOG_2PI, AnyLaw, DenseLaw, LowRankLaw
+
+if TYPE_CHECKING:
+    from jointset.residuals.piecewise import PiecewiseLaw
+
+FREEDOM = (2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 50.0, 200.0)  # degrees of freedom that are tried
+ROUNDS = 200  # of the iterations below, each of which converges long before
+SMALLEST = 1e-3  # a weight below it is none
+STEADY = 1e-10  # share that variances are enlarged by
+
+
+def pooled(laws: Sequence[Any], weights: Array, sizes: Array | None = None) -> LowRankLaw | DenseLaw:
+    """The law whose density is the geometric mean of the members'; `weights` (K,), or (T, K) where they move.
+
+    `sizes` (K,) multiply the members' covariances.
+    """
+    w = np.asarray(weights, dtype=float)
+    shares = w if sizes is None else w / sizes
+    first = laws[0].mean  # means are taken from here, so that a level they share is not rounded away
+    kinds: dict[Any, list[int]] = {}
+    for k, law in enumerate(laws):
+        kinds.setdefault(law.factor.shape if isinstance(law, LowRankLaw) else None, []).append(k)
+    full = [(laws[k], shares[..., k, None]) for k in kinds.pop(None, [])]
+    parts = [_precision([laws[k] for k in own], shares[..., own], first) for own in kinds.values()]
+    diagonal: Any = sum(part.diagonal for part in parts)
+    pull: Any = sum(part.pull for part in parts)
+    factor: Any = np.concatenate([f for part in parts for f in part.factors], axis=-1) if parts else None
+    if not full:
+        side = factor / diagonal[..., None]
+        size, turn = np.linalg.eigh(transpose(factor) @ side)  # 1 at most, but for rounding
+        side = side @ turn / np.sqrt(np.maximum(1.0 - size, STEADY))[..., None, :]
+        return LowRankLaw(first + pull / diagonal + apply(side, apply(transpose(side), pull)), 1.0 / diagonal, side)
+    P: Any = 0.0
+    for law, share in full:
+        white = whitener(steady(law.covariance.matrix))
+        M = share[..., None] * (transpose(white) @ white)
+        P, pull = P + M, pull + apply(M, law.mean - first)
+    variances = np.einsum("...ii->...i", P)
+    unit = 1.0 / np.sqrt(variances + diagonal)  # sensors may differ by many magnitudes
+    if factor is not None:
+        P = P - factor @ transpose(factor)
+        np.einsum("...ii->...i", P)[...] += diagonal
+    root = whitener(unit[..., :, None] * P * unit[..., None, :]) * unit[..., None, :]
+    S = transpose(root) @ root
+    return DenseLaw(first + apply(S, pull), Covariance(steady(S)))
+
+
+class _Precision(NamedTuple):
+    """Of low-rank laws of one shape: the sum diag(diagonal) - F F' of their precisions, each times its share.
+
+    F has the `factors` side by side; `pull` (..., N) is the sum of the products with the means.
+    """
+
+    diagonal: Array
+    factors: Array  # (K, ..., N, r)
+    pull: Array
+
+
+def _precision(laws: list[LowRankLaw], shares: Array, first: Array) -> _Precision:
+    """Of diag(d) + L L' it is W - W L C^-1 L' W with W = diag(d)^-1, C = I + L' W L; means count from `first`."""
+    share = shares.T.reshape(len(laws), *(shares.shape[:-1] or (1,) * (first.ndim - 1)), 1)
+    L = np.array([law.factor for law in laws])
+    mean, diagonal = np.array([(law.mean, law.diagonal) for law in laws]).swapaxes(0, 1)
+    weight = 1.0 / (diagonal + STEADY * (diagonal + np.einsum("...ir,...ir->...i", L, L)))
+    side = weight[..., None] * L
+    size, turn = np.linalg.eigh(transpose(L) @ side)
+    factors = side @ turn * np.sqrt(share / (1.0 + np.maximum(size, 0.0)))[..., None, :]
+    weight *= share
+    e = mean - first
+    pull = weight * e - apply(factors, apply(transpose(factors), e))
+    return _Precision(weight.sum(0), factors, pull.sum(0))
+
+
+def matched(laws: Sequence[LowRankLaw]) -> LowRankLaw:
+    """The law with the mean and the covariance of a mixture in equal parts."""
+    if len(laws) == 1:
+        return laws[0]
+    root = 1.0 / np.sqrt(len(laws))
+    mean = np.mean([law.mean for law in laws], axis=0)
+    columns = [root * law.factor for law in laws] + [root * (law.mean - mean)[..., None] for law in laws]
+    return LowRankLaw(mean, np.mean([law.diagonal for law in laws], axis=0), np.concatenate(columns, axis=-1))
+
+
+def steady(S: Array) -> Array:
+    """Covariances (..., N, N), every variance larger by a share far below what matters.
+
+    After an absurd reading members disagree so much that rounding makes a sum of theirs indefinite: this share is more.
+    """
+    return S * _lift(S.shape[-1])
+
+
+@lru_cache(maxsize=8)
+def _lift(n: int) -> Array:
+    return 1.0 + STEADY * np.eye(n)
+
+
+class Tails(NamedTuple):
+    """How the readings of a block spread under the laws of a filter: a Student-t of S times `size`."""
+
+    freedom: float
+    size: float
+
+
+def log_scores(law: AnyLaw | PiecewiseLaw, y: Array, tails: Tails | None = None) -> tuple[Array, Tails]:
+    """Student-t log density (T,) of readings (T, N) under laws, and its tails, fitted to them unless given.
+
+    The size of the laws is fitted too: sets get theirs from calibration. NaN where nothing was read.
+    """
+    return student_scores(*distances(law, y), tails)
+
+
+def distances(law: AnyLaw | PiecewiseLaw, y: Array) -> tuple[Array, Array, Array]:
+    """Squared distances, log-determinants and numbers (T,) of what was read of readings (T, N)."""
+    formed = law if isinstance(law, (DenseLaw, LowRankLaw)) else law.dense()
+    distance, count = formed.mahalanobis(y), (~np.isnan(y)).sum(-1)
+    return distance, 2.0 * formed.nll(y) - distance - count * LOG_2PI, count
+
+
+def student_scores(distance: Array, log_det: Array, count: Array, tails: Tails | None = None) -> tuple[Array, Tails]:
+    """The log densities (T,) of `log_scores` from what `distances` gives."""
+    seen = count > 0
+    if tails is None:
+        require(bool(seen.any()), "no reading to weigh the members by")
+        tails = max(
+            (Tails(freedom, _size(distance[seen], count[seen], freedom)) for freedom in FREEDOM),
+            key=lambda one: float(_log_density(distance[seen], log_det[seen], count[seen], one).sum()),
+        )
+    return np.where(seen, _log_density(distance, log_det, count, tails), np.nan), tails
+
+
+def log_size(law: AnyLaw | PiecewiseLaw, y: Array, share: float = 0.9) -> float:
+    """Logarithm of the mean size, det(q S)^(1/2N), of the ellipsoids of laws that hold this share of readings (T, N).
+
+    What was read of a row stands for all of it, sensor for sensor.
+    """
+    distance, log_det, count = (part[~np.isnan(y).all(axis=-1)] for part in distances(law, y))
+    scores = np.sort(distance * y.shape[-1] / count)
+    radius = scores[min(int(np.ceil(share * (len(scores) + 1))), len(scores)) - 1]
+    return float(np.log(np.mean(np.exp(0.5 * log_det / count))) + 0.5 * np.log(radius))
+
+
+def _log_density(distance: Array, log_det: Array, count: Array, tails: Tails) -> Array:
+    """Student-t log density from squared distances and log-determinants (T,) of `count` (T,) readings each."""
+    from scipy.special import gammaln  # here, so that importing jointset stays fast
+
+    df, size = tails
+    top = gammaln(0.5 * (df + count)) - gammaln(0.5 * df) - 0.5 * count * np.log(df * np.pi)
+    return top - 0.5 * (log_det + count * np.log(size)) - 0.5 * (df + count) * np.log1p(distance / (size * df))
+
+
+def _size(distance: Array, count: Array, freedom: float) -> float:
+    """The size of a Student-t with the highest likelihood, by EM: a mean of squares that outliers hardly move."""
+    size = float(np.median(distance / count)) or 1.0
+    for _ in range(ROUNDS):
+        weight = (freedom + count) / (freedom + distance / size)
+        before, size = size, float((weight * distance).sum() / count.sum()) or size
+        if abs(size - before) < 1e-6 * size:
+            break
+    return size
+
+
+def mixture_weights(scores: Array) -> Array:
+    """Weights (K,) of the mixture with the highest likelihood, from log densities (T, K), by EM."""
+    scores = scores[~np.isnan(scores).any(axis=1)]
+    density = np.exp(scores - scores.max(axis=1, keepdims=True))
+    weights = np.full(scores.shape[1], 1.0 / scores.shape[1])
+    for _ in range(ROUNDS):
+        share = density * weights
+        weights = (share / share.sum(axis=1, keepdims=True)).mean(axis=0)
+    weights = np.where(weights < SMALLEST, 0.0, weights)
+    return weights / weights.sum()
+
+
+def some_rows(rows: int, most: int) -> Array:
+    """Positions of at most so many of the rows, ascending: drawn, as every k-th row may be one hour of the day."""
+    if rows <= most:
+        return np.arange(rows)
+    return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))

@@ -1,0 +1,224 @@
+"""Coverage that does not depend on how much is missing: rows with as many gaps are held to the same share of misses.
+
+Rows fall into strata by the share of sensors they lack. Each stratum has a factor exp(l_s) on the radius, 1 at first: a
+row is outside when its score is above exp(l_s) times the radius of the rule, and then
+
+    l_s <- l_s + r_s (1 - p_s) (miss - alpha),
+
+r_s = RATE, larger for its first rows, and p_s the share of the last rows, some hundreds, that were of this stratum.
+What is common to all rows is so left to the rule: where all rows are of one stratum, as where nothing is ever missing,
+nothing moves and the rule is alone. What differs is learned in the strata: gaps that come when readings are rough, laws
+that know too little of what they missed, tails that no normal law has. Sets are announced before it is known what a row
+will lack, as those of complete rows: their radius is that of the rule times exp(l_0), and scores of rows with gaps are
+multiplied by exp(l_0 - l_s).
+
+A row that follows one without any reading is met by a mean as old as the outage was long, and a filter takes some rows
+to find back. Where the calibration rows have ten outages or more, the quantile of the first rows after them over the
+radius is a factor on the radius of later such rows, which then follows their misses; so for rows 2 to 6, and 7 to 24.
+
+Like the rule itself this needs no assumption for its long-run share of misses, stratum by stratum; within a stratum
+nothing is promised for one pattern of gaps, or for one day.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from typing import Any
+
+import numpy as np
+
+from jointset.abilities import follows_clock
+from jointset.algebra.partial import EDGES, RETURN, UNCALIBRATED, GapScale, returning, stratum
+from jointset.calibration.quantiles import score_quantile
+from jointset.calibration.shared_level import (
+    AnyRule,
+    Course,
+    SharedLevel,
+    adapts,
+    course,
+    expecting,
+    moved,
+    next_radii,
+    one_score,
+)
+from jointset.contracts import Array, Score
+
+RATE = 0.2  # of a logarithm, for a miss in a stratum that is rare
+HASTE, SOON = 3.0, 20.0  # times RATE that is added for the first row, and rows after which it is half
+MEMORY = 500.0  # rows that the shares of the strata look back at
+OUTAGES = 10  # in the calibration rows from which on they have a factor
+
+
+def shares_of_strata(values: Array) -> tuple[float, ...]:
+    """Share of the rows (T, N) with a reading that is in each stratum; as of complete ones where there are none."""
+    counts = np.bincount(stratum(values[~np.isnan(values).all(axis=1)]), minlength=len(EDGES) + 1)
+    return tuple((counts / counts.sum()).tolist()) if counts.any() else UNCALIBRATED.shares
+
+
+def after_row(gaps: GapScale, place: int, inside: bool) -> GapScale:
+    """The scale after a row of a stratum."""
+    if gaps.shares[place] == 1.0:  # all rows so far were of this one
+        return gaps
+    logs, shares, seen = list(gaps.logs), list(gaps.shares), list(gaps.seen)
+    _move(logs, shares, seen, place, inside, 1.0 - gaps.level)
+    return gaps._replace(logs=tuple(logs), shares=tuple(shares), seen=tuple(seen))
+
+
+def _move(logs: list[float], shares: list[float], seen: list[int], place: int, inside: bool, alpha: float) -> None:
+    """What is known of the strata after one more row, in place."""
+    seen[place] += 1
+    rate = RATE * (1.0 + HASTE / (1.0 + seen[place] / SOON)) * (1.0 - shares[place])
+    logs[place] -= rate * alpha if inside else rate * (alpha - 1.0)
+    for s in range(len(shares)):
+        shares[s] -= shares[s] / MEMORY
+    shares[place] += 1.0 / MEMORY
+
+
+def _return(logs: list[float], since: int, inside: bool, alpha: float) -> None:
+    """What is known of rows after outages once one so many rows after it was seen, in place."""
+    k = bisect_right(RETURN, since)
+    if k < len(RETURN):
+        logs[k - len(RETURN)] += RATE * ((not inside) - alpha)
+
+
+def gaps_of(score: Score[Any]) -> GapScale | None:
+    """The scale of a score for rows with gaps; None where it keeps none."""
+    found = getattr(score, "gaps", None)
+    return found if isinstance(found, GapScale) else None
+
+
+def rescaled_gaps(score: Score[Any], gaps: GapScale) -> Score[Any]:
+    """The score with another scale of the same strata."""
+    known = gaps_of(score) or gaps
+    kept = {name: getattr(known, name) for name in ("logs", "shares", "seen", "back", "since")}
+    return score.with_gaps(gaps._replace(**kept))
+
+
+def told_of_outages(score: Any, scores: Array, rows: Array) -> Any:
+    """The score with the factors of rows after outages, from calibration scores of the rows (T, N) with a reading."""
+    gaps, dark, place = gaps_of(score), np.asarray(np.isnan(rows).all(axis=1)), np.arange(len(rows))
+    since = place - 1 - np.maximum.accumulate(np.where(dark, place, -RETURN[-1] - 1))  # rows from the outage to each
+    back_again = since[~dark]
+    if gaps is None or scores.shape != back_again.shape or (back_again == 0).sum() < OUTAGES:
+        return score
+    bracket = np.searchsorted(RETURN, back_again, side="right")
+    own = (score_quantile(np.sort(scores[bracket == k]), 1.0 - gaps.level) for k in range(len(RETURN)))
+    back = tuple(math.log(q / gaps.radius) if gaps.radius < q < math.inf else 0.0 for q in own)
+    return score.with_gaps(gaps._replace(back=back, since=min(int(since[-1]) + 1, RETURN[-1])))
+
+
+def restarted_strata(score: Score[Any]) -> Score[Any]:
+    """The score before its strata have learned anything."""
+    gaps, fresh = gaps_of(score), UNCALIBRATED
+    if gaps is None or not any(gaps.logs):
+        return score
+    return score.with_gaps(gaps._replace(logs=fresh.logs, seen=fresh.seen))
+
+
+def shown_radii(score: Score[Any], rule: AnyRule, state: Any) -> tuple[Array | float, float]:
+    """What cuts out the next set, and its radius as one number."""
+    gaps, radius = gaps_of(score), float(rule.radius(state))
+    lift = 1.0 if gaps is None else gaps.lift
+    return (next_radii(rule, state) * lift, radius) if isinstance(rule, SharedLevel) else (radius * lift, radius * lift)
+
+
+def in_own_units(score: Score[Any], scores: Array) -> Array:
+    """Scores as the rule is to see them."""
+    gaps = gaps_of(score)
+    return scores if gaps is None or gaps.lift == 1.0 else scores / gaps.lift
+
+
+def after_reading(score: Score[Any], rule: AnyRule, y: Array, inside: bool) -> Score[Any]:
+    """The score after a reading (N,); one whose rule does not adapt stays as it is."""
+    gaps = gaps_of(score)
+    if gaps is None or not adapts(rule):
+        return score
+    dark = bool(np.isnan(y).all())
+    moved_on = gaps if dark else after_row(gaps, int(stratum(y)), inside)
+    if any(gaps.back):
+        logs = list(moved_on.logs)
+        if not dark:
+            _return(logs, gaps.since, inside, 1.0 - gaps.level)
+        moved_on = moved_on._replace(logs=tuple(logs), since=0 if dark else min(gaps.since + 1, RETURN[-1]))
+    return score if moved_on is gaps else score.with_gaps(moved_on)
+
+
+class Strata:
+    """A rule through the rows of a run, with the factors of the strata: the numbers of stepping.
+
+    `score` and `state` are those after the last row.
+    """
+
+    def __init__(self, score: Score[Any], rule: AnyRule, state: Any) -> None:
+        self.score, self.rule, self.state = score, rule, state
+        self.moving = gaps_of(score) is not None and adapts(rule)
+        self.traces: list[Array] = []
+
+    def course(self, scores: Array, rows: Array, times: Array | None = None) -> tuple[Course, Array]:
+        """The course of the rule through scores (T,) or (T, K) without factors, and the scores as they are shown."""
+        clock = None if times is None or not follows_clock(self.rule) else np.asarray(times).tolist()
+        gaps = gaps_of(self.score)
+        calm = gaps is None or (gaps.shares[0] == 1.0 and not any(gaps.logs) and gaps.since == RETURN[-1])
+        still = calm and not np.isnan(rows).any()
+        if gaps is None or still or not self.moving:
+            found, self.state = course(self.rule, self.state, scores, times)
+            self.traces.append(np.tile(UNCALIBRATED.logs, (len(rows), 1)))
+            return found, scores
+        walk = self._several if isinstance(self.rule, SharedLevel) else self._single
+        return walk(scores, stratum(rows).tolist(), gaps, clock)
+
+    def _single(
+        self, scores: Array, places: list[int], gaps: GapScale, clock: list[int] | None
+    ) -> tuple[Course, Array]:
+        """Row by row with one radius, on plain numbers; a row without a reading moves nothing."""
+        rule, state, alpha = self.rule, self.state, 1.0 - gaps.level
+        logs, shares, seen = list(gaps.logs), list(gaps.shares), list(gaps.seen)
+        radii, shown, trace = [], [], []
+        back, since, told = gaps.back, gaps.since, any(gaps.back)
+        for t, (score, place) in enumerate(zip(scores.tolist(), places, strict=True)):
+            state = state if clock is None else expecting(rule, state, clock[t])
+            after = returning(back, logs, since)
+            lift, own = math.exp(logs[0] + after), score * math.exp(-logs[place] - after)
+            trace.append(tuple(logs))
+            radii.append(float(rule.radius(state)) * lift)
+            shown.append(own * lift)
+            state = rule.update(state, own)
+            read, inside = score == score, shown[-1] <= radii[-1]
+            if read and shares[place] != 1.0:
+                _move(logs, shares, seen, place, inside, alpha)
+            if told and read:
+                _return(logs, since, inside, alpha)
+            if told:
+                since = min(since + 1, RETURN[-1]) if read else 0
+        gaps = gaps._replace(logs=tuple(logs), shares=tuple(shares), seen=tuple(seen), since=since)
+        self.state, self.score = state, self.score.with_gaps(gaps)
+        self.traces.append(np.array(trace).reshape(len(trace), len(logs)))
+        found = Course(np.array(radii), np.array(shown), np.array(radii))
+        return found, found.score
+
+    def _several(
+        self, scores: Array, places: list[int], gaps: GapScale, clock: list[int] | None
+    ) -> tuple[Course, Array]:
+        """The same with a radius a component."""
+        rule, state = self.rule, self.state
+        radii, shown, trace = np.empty(scores.shape), np.empty(scores.shape), np.empty((len(scores), len(gaps.logs)))
+        score, radius = np.empty(len(scores)), np.empty(len(scores))
+        for t, place in enumerate(places):
+            state = state if clock is None else expecting(rule, state, clock[t])
+            own = scores[t] * math.exp(-gaps.logs[place])
+            trace[t], radii[t], shown[t] = gaps.logs, next_radii(rule, state) * gaps.lift, own * gaps.lift
+            score[t], radius[t] = one_score(rule, state, own[None])[0], float(rule.radius(state))
+            if not np.isnan(own).any():
+                gaps = after_row(gaps, place, bool(np.all(shown[t] <= radii[t])))
+            state = moved(rule, state, own)
+        self.state, self.score = state, self.score.with_gaps(gaps)
+        self.traces.append(trace)
+        return Course(radii, score, radius), shown
+
+    @property
+    def traced(self) -> Score[Any]:
+        """The score that knows the factors of every row so far."""
+        plain, trace = restarted_strata(self.score), np.concatenate(self.traces)
+        gaps = gaps_of(plain)
+        return plain if gaps is None or not trace.any() else plain.with_gaps(gaps._replace(trace=trace))

@@ -1,0 +1,1 @@
+"""What comes in: readings, times, graphs and sensors, read, checked and watched."""

@@ -1,0 +1,158 @@
+"""What a predictor says of a reading before it takes it in, who is to blame and what fills its gaps, and of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from jointset.abilities import TellsOneFromOthers, message_start
+from jointset.calibration.own_bands import own_ends, studentised
+from jointset.calibration.shared_level import AnyRule, adapts
+from jointset.contracts import Array, Filter, Forecast, Reading, Readings, Score
+from jointset.errors import InputError
+from jointset.inputs.graph_edges import Edges
+from jointset.inputs.sensor_health import Health, Usual, ailing, unknown_usual
+from jointset.panel import Panel
+from jointset.predicting.attribution import Explained, Neighbourhood, attribution, explained, neighbourhoods
+from jointset.predicting.imputation import Filling, FillQuantiles, Imputed, fill_quantiles, impute_row, start_filling
+from jointset.predicting.reuse import Reuse
+from jointset.trust import Trust, Watch
+
+if TYPE_CHECKING:
+    from jointset.joint_predictor import JointPredictor
+
+
+class Explains:
+    """Questions to a predictor that leave its sets as they are; y is a reading (N,), NaN = missing, or by label."""
+
+    score: Score[Any]
+    calibration: AnyRule
+    calibration_state: Any
+    sensors: tuple[str, ...]
+    graph: Edges | None
+    usual: Usual | None
+    calibrated_on: Panel | None
+    fill_quantiles: FillQuantiles | None
+    filling: Filling | None
+    health: Health | None
+    watch: Watch | None
+    reuse: Reuse | None
+    filter: Filter[Any]
+
+    @property
+    def alpha(self) -> float:  # noqa: D102
+        raise NotImplementedError
+
+    @property
+    def infinite_share(self) -> float:  # noqa: D102
+        raise NotImplementedError
+
+    def _ahead(self) -> tuple[Forecast, Array | float, float]:
+        raise NotImplementedError
+
+    def _reading(self, y: Reading) -> Array:
+        raise NotImplementedError
+
+    def _panel(self, data: Readings) -> Panel:
+        raise NotImplementedError
+
+    def _require_calibrated(self) -> None:
+        raise NotImplementedError
+
+    def contributions(self, y: Reading) -> Array:
+        """How much each sensor of a reading adds to its score under the next law (N,); 0 where missing."""
+        return self.score.contributions(self._ahead()[0], self._reading(y))
+
+    def attribution(self, y: Reading) -> Array:
+        """Shares (N,) of the sensors in the score of a reading under the next law: they add up to it; 0 where missing.
+
+        Which sensor is to blame is told by `contributions`; a share may be negative (`jointset.algebra.shares`).
+        """
+        return attribution(self, self._ahead()[0], self._reading(y))
+
+    def neighbourhoods(self, y: Reading, shares: Array | None = None, count: int | None = None) -> list[Neighbourhood]:
+        """Neighbourhoods of the graph, the one most to blame for a reading first, with shares that add up to the score.
+
+        Without a graph every sensor is one; a law without a covariance gives none. `shares` are those of `attribution`,
+        where they are known; `count` how many are wanted.
+        """
+        return neighbourhoods(self, self._ahead()[0], self._reading(y), shares, count)
+
+    def explained(self, y: Reading, score: float) -> Explained:
+        """Contributions, shares and what each reading should be given all others, of a reading of this score."""
+        return explained(self, self._ahead()[0], self._reading(y), score)
+
+    def given_others(self, y: Reading) -> tuple[Array, Array] | None:
+        """Mean and sd of each reading of a row (N,) given all others, under the next law; None where there is no law.
+
+        NaN where missing.
+        """
+        law, y = self._ahead()[0], self._reading(y)
+        return law.given_others(y) if isinstance(law, TellsOneFromOthers) else None
+
+    def errors(self, y: Reading) -> Array | None:
+        """Errors of a reading (N,) in sd of the next law, NaN where missing; None where that has no variances."""
+        return studentised(self._ahead()[0], self._reading(y))
+
+    def own_bounds(self) -> tuple[Array, Array] | None:
+        """Ends of the band of each sensor by itself (N,), at the same level; None where the method has none."""
+        return None if self.usual is None else own_ends(self._ahead()[0], self.usual.own)
+
+    def trust(self, *, sensors: bool = True) -> Trust:
+        """What the calibration is worth, the coverage to expect, drift of the scores since; cheap at every step.
+
+        With the names of the sensors that are silent or stuck, unless that is of no interest.
+        """
+        self._require_calibrated()
+        if self.watch is None:
+            raise InputError(
+                f"{message_start(self.filter)}an older version saved no scores to judge by: calibrate the model again"
+            )
+        found = self.watch.trust(self.infinite_share)
+        if self.reuse is not None:
+            found = self.reuse.corrected(found, self.alpha, adapts(self.calibration))
+        return found.naming(**self.ailing()) if sensors else found
+
+    def ailing(self) -> dict[str, list[str]]:
+        """Names of the sensors that are `silent`, and of those that are `stuck`; outages of all do not count."""
+        if self.health is None:
+            return {"silent": [], "stuck": []}
+        single = self.health._replace(gap=self.health.gap - self.health.empty)
+        return ailing(single, self.usual or unknown_usual(len(self.sensors)), self.sensors)
+
+    def impute(self, y: Reading) -> Imputed:
+        """The reading with its gaps filled given what was read of it, and an interval for each.
+
+        Ask before `update`, which from then on keeps up what fills are told from. The first call looks at the
+        calibration rows again, unless `learn_to_fill` has.
+        """
+        if self.fill_quantiles is None:
+            rows = self.calibrated_on
+            if rows is None:
+                raise InputError("the model has not learned to fill gaps: fit it with --impute, or call learn_to_fill")
+            self.learn_to_fill(rows)
+        one = cast("JointPredictor", self)
+        self.filling = start_filling(one) if self.filling is None else self.filling
+        assert self.fill_quantiles is not None
+        return impute_row(one, self.fill_quantiles, self.filling, self._reading(y))
+
+    def learn_to_fill(self, panel: Readings) -> Self:
+        """Calibrate the intervals of `impute` on readings of these rows that are hidden on purpose."""
+        self._require_calibrated()
+        one = cast("JointPredictor", self)
+        self.fill_quantiles = fill_quantiles(one, self._panel(panel))
+        return self
+
+    def with_sensors(
+        self,
+        drop: Iterable[str] = (),
+        rename: Mapping[str, str] | None = None,
+        add: Iterable[str] | Mapping[str, Mapping[str, float]] = (),
+        rows: Readings | None = None,
+    ) -> JointPredictor:
+        """Another predictor without some sensors, with new names or new sensors (`jointset.predicting.membership`)."""
+        from jointset.predicting.membership import with_sensors  # imports every filter that can grow
+
+        self._require_calibrated()
+        one = cast("JointPredictor", self)
+        return with_sensors(one, drop, rename, add, rows)

@@ -1,0 +1,60 @@
+"""From training rows to a fitted predictor: units, filter, and what is usual of its sensors."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jointset.abilities import Shaped, message_start, shares_of
+from jointset.calibration.shared_level import sharing
+from jointset.contracts import Readings
+from jointset.errors import require
+from jointset.inputs.graph_edges import edges_of
+from jointset.inputs.labels import panel_of
+from jointset.inputs.outliers import scorable, warn_absurd, warn_codes
+from jointset.inputs.sensor_health import usual_of
+from jointset.inputs.sensor_places import places_of
+
+if TYPE_CHECKING:
+    from jointset.joint_predictor import JointPredictor
+
+MANY = 400  # sensors from which on a product is large enough for several threads
+
+
+def one_thread(sensors: int = 0) -> AbstractContextManager[Any]:
+    """Linear algebra of a few sensors on one thread while inside: on small matrices more threads only wait."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:  # a bare machine that trains
+        return nullcontext()
+    limits: AbstractContextManager[Any] = threadpool_limits(1 if sensors < MANY else None, user_api="blas")
+    return limits
+
+
+def fit(predictor: JointPredictor, data: Readings, pilot: Readings | None, frozen: bool, options: Any) -> None:
+    """Fit the filter of a predictor, unless it is `frozen`; a pilot block and the options go to the filter's `fit`."""
+    panel = scorable(panel_of(data).require_varying())
+    warn_absurd(panel, "training")
+    warn_codes(panel, "training")
+    shift, scale = np.zeros(panel.n_sensors), np.ones(panel.n_sensors)
+    if predictor.standardize:
+        shift, scale = panel.level_and_scale()
+    shaped_on = panel
+    if pilot is not None:
+        shaped_on = panel_of(pilot, panel.sensors)
+        require(
+            shaped_on.sensors == panel.sensors,
+            f"{message_start(predictor.filter)}the pilot block has other sensors than the training one",
+        )
+        options["pilot"] = shaped_on.with_values((shaped_on.values - shift) / scale)
+    if not frozen:
+        with one_thread(panel.n_sensors):
+            predictor.filter = predictor.filter.fit(panel.with_values((panel.values - shift) / scale), **options)
+    predictor.calibration = sharing(predictor.calibration, shares_of(predictor.filter))
+    predictor.sensors, predictor.shift, predictor.scale = panel.sensors, shift, scale
+    predictor.fitted_rows, predictor.usual, predictor.places = len(panel), usual_of(panel), places_of(panel)
+    predictor.graph = edges_of(panel.adjacency)
+    predictor.trained_on, predictor.horizon = panel, None
+    predictor.shaped_on = shaped_on if isinstance(predictor.filter, Shaped) else None

@@ -1,0 +1,1 @@
+"""What every room uses and none owns: files, folders, extras, names on demand."""
