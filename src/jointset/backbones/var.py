@@ -166,7 +166,7 @@ def _nearest(own: int, closeness: Array) -> Array:
     close = np.flatnonzero(closeness)
     close = close[close != own]
     near = np.concatenate([[own], close[np.argsort(-closeness[close], kind="stable")]])[:NEIGHBOURS]
-    others = np.setdiff1d(np.arange(NEIGHBOURS), near) if len(near) < NEIGHBOURS else close[:0]
+    others = np.setdiff1d(np.arange(min(NEIGHBOURS, len(closeness))), near) if len(near) < NEIGHBOURS else close[:0]
     return np.concatenate([near, others])[:NEIGHBOURS]
 
 

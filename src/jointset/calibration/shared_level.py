@@ -168,6 +168,7 @@ class SharedLevel:
         """Nominal scores (T,) of component scores (T, K) on the scale of the rule."""
         if state.sizes is None:
             return nominal
+        nominal = np.where(nominal < 1.0, np.round(nominal, 12), nominal)  # rounding, which sizes may magnify
         least = self._radii(state.pools, np.zeros(1))[0][0]
         with np.errstate(divide="ignore", invalid="ignore"):
             part = np.nan_to_num(scores / least, nan=1.0).max(axis=1)  # of the smallest set, for scores within it
