@@ -31,7 +31,7 @@ from jointset.filters import pool
 from jointset.filters.default import DefaultFilter
 from jointset.filters.quick import quick
 
-TRAIN, CALIBRATE, LIVE = 1000, 200, 40
+TRAIN, CALIBRATE, LIVE = 1000, 200, 400
 
 
 def roads(n, seed=0):
