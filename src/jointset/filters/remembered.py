@@ -6,14 +6,16 @@ reading is there. States are immutable, so the same state has the same law.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 
-class Remembered:
+class Remembered(ABC):
     """A filter that gives out the law of the last state again; subclasses make it in `_law`."""
 
+    @abstractmethod
     def _law(self, state: Any) -> Any:
-        raise NotImplementedError
+        """Law of the next reading, made anew."""
 
     def law(self, state: Any) -> Any:
         """Law of the next reading."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
 
 
-class Explains:
+class Explains(ABC):
     """Questions to a predictor that leave its sets as they are; y is a reading (N,), NaN = missing, or by label."""
 
     score: Score[Any]
@@ -40,24 +41,30 @@ class Explains:
     filter: Filter[Any]
 
     @property
-    def alpha(self) -> float:  # noqa: D102
-        raise NotImplementedError
+    @abstractmethod
+    def alpha(self) -> float:
+        """Target miss rate."""
 
     @property
-    def infinite_share(self) -> float:  # noqa: D102
-        raise NotImplementedError
+    @abstractmethod
+    def infinite_share(self) -> float:
+        """Share of the steps so far whose set had no end."""
 
+    @abstractmethod
     def _ahead(self) -> tuple[Forecast, Array | float, float]:
-        raise NotImplementedError
+        """The next law, what cuts out its set, and that as one number."""
 
+    @abstractmethod
     def _reading(self, y: Reading) -> Array:
-        raise NotImplementedError
+        """A reading in the order of the sensors."""
 
+    @abstractmethod
     def _panel(self, data: Readings) -> Panel:
-        raise NotImplementedError
+        """Readings as a panel of the sensors."""
 
+    @abstractmethod
     def _require_calibrated(self) -> None:
-        raise NotImplementedError
+        """Refuse a predictor without a radius."""
 
     def contributions(self, y: Reading) -> Array:
         """How much each sensor of a reading adds to its score under the next law (N,); 0 where missing."""
