@@ -3,7 +3,6 @@
 import importlib.metadata
 import json
 import os
-import subprocess
 import sys
 
 import pandas as pd
@@ -15,7 +14,6 @@ from jointset.bench.tables.model import Column, Number, Table
 from jointset.bench.tables.render import as_data, comma_separated
 from jointset.cli import app
 from jointset.commands import bench, doctor
-from jointset.commands.readings import methods_known
 from jointset.datasets import generate_grssf
 from jointset.terminal import counted, phases
 from jointset.writing import write_panel
@@ -148,11 +146,27 @@ def test_a_table_as_data_has_the_columns_of_its_csv():
 # ---------------------------------------------------------------------- completion and progress
 
 
-def test_a_shell_completes_the_name_of_a_method():
-    asked = {"_JOINTSET_COMPLETE": "complete_bash", "COMP_CWORD": "3", "COMP_WORDS": "jointset fit --method kalman-"}
-    code = "from jointset.cli import app; app(prog_name='jointset')"
-    done = subprocess.run([sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True)
-    assert done.stdout.split() == ["kalman-tuned"] == methods_known("kalman-"), done.stderr
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("fit --method kalman-", "kalman-tuned"),
+        ("fit --method ewma+dt", "ewma+dtaci ewma+dtaci-tail"),
+        ("fit --shape b", "box"),
+        ("bench --methods kal", "kalman kalman-tuned"),
+        ("bench --methods kalman,kal", "kalman,kalman-tuned"),
+        ("bench --methods ewma,pub", "ewma,published"),
+        ("bench --cells grssf-a-30,metr", "grssf-a-30,metr-la-20 grssf-a-30,metr-la-207 grssf-a-30,metr-la"),
+        ("audit --cells sol", "solar-20 solar"),
+        ("audit --filters ewma,gnf-n", "ewma,gnf-node"),
+        ("data fetch elec", "elec elec-uci"),
+        ("data show aq", "aqi-12 aqi"),
+    ],
+)
+def test_a_shell_completes_names_also_in_a_list(typed, offered):
+    words = f"jointset {typed}".split()
+    asked = {"COMP_CWORD": str(len(words) - 1), "COMP_WORDS": " ".join(words)}
+    found = CliRunner().invoke(app, prog_name="jointset", env=asked | {"_JOINTSET_COMPLETE": "complete_bash"})
+    assert found.stdout.split() == offered.split()
 
 
 def test_rows_say_how_long_they_will_take(monkeypatch):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jointset.commands import readings
+from jointset.commands import completion, readings
 from jointset.errors import InputError, require, some
 from jointset.terminal import busy, note, phases, show_json, show_table
 
@@ -19,8 +19,20 @@ WIDTH = 150  # of the table where the output is no terminal
 def audit_command(
     model: Annotated[Path | None, typer.Argument(help="Model folder written by `jointset fit`.")] = None,
     panel: Annotated[Path | None, typer.Argument(help="Rows that follow those the model has seen.")] = None,
-    cells: Annotated[str | None, typer.Option(help="Fit and audit on cells instead: metr-la-20,aqi-12, ...")] = None,
-    filters: Annotated[str, typer.Option(help="With --cells: methods to fit, comma-separated.")] = "kalman",
+    cells: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=completion.listed(completion.bench_cells),
+            help="Fit and audit on cells instead: metr-la-20,aqi-12, ...",
+        ),
+    ] = None,
+    filters: Annotated[
+        str,
+        typer.Option(
+            autocompletion=completion.listed(completion.bench_methods),
+            help="With --cells: methods to fit, comma-separated.",
+        ),
+    ] = "kalman",
     out: Annotated[Path | None, typer.Option(help="Results folder: one JSON file for each filter.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table (with MODEL PANEL).")] = False,
     html: Annotated[Path | None, typer.Option(help="Page to write with verdicts and decay plots.")] = None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jointset.commands import completion
 from jointset.errors import InputError, require, require_alpha, require_known
 from jointset.support.extras import require_extra
 from jointset.terminal import note, show_json
@@ -28,13 +29,17 @@ SHOWN = ("width_full", "joint", "log_mean_volume", "worst_window")
 def bench_command(
     cells: Annotated[
         str,
-        typer.Option(help="Cells, separated by commas: names, hero, scale, nontraffic, grssf, available, file:PATH."),
+        typer.Option(
+            autocompletion=completion.listed(completion.bench_cells),
+            help="Cells, separated by commas: names, hero, scale, nontraffic, grssf, available, file:PATH.",
+        ),
     ],
     methods: Annotated[
         str,
         typer.Option(
+            autocompletion=completion.listed(completion.bench_methods),
             help="Methods, separated by commas: names, filters, static, adaptive, conditional, published, all, grid, "
-            "grid:NAME (every geometry and wrap of a method or group)."
+            "grid:NAME (every geometry and wrap of a method or group).",
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder of the results; rows that are there are not done again.")],

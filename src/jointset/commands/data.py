@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jointset.commands.completion import bench_cells, data_known
 from jointset.terminal import busy, show_json, show_table
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 data_app = typer.Typer(no_args_is_help=True, help="Data sets: list, fetch, check, find and look at them.")
 
-Name = Annotated[str, typer.Argument(help="Data set, such as metr-la.")]
+Name = Annotated[str, typer.Argument(autocompletion=data_known, help="Data set, such as metr-la.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 PICTURES = (".png", ".svg", ".pdf")
 LISTED = 30  # sensors shown unless all are asked for
@@ -77,7 +78,9 @@ def check(name: Name, as_json: Json = False) -> None:
 
 @data_app.command()
 def path(
-    name: Annotated[str | None, typer.Argument(help="Data set; without one, the folders looked in.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(autocompletion=data_known, help="Data set; without one, the folders looked in.")
+    ] = None,
 ) -> None:
     """Print where a data set lies (or would lie once fetched), or the folders looked in."""
     from jointset.datasets import registry
@@ -92,7 +95,10 @@ def path(
 
 @data_app.command()
 def show(
-    cell: Annotated[str, typer.Argument(help="metr-la-20, aqi, grssf-a-60, ... or file:PATH?n=20&graph=knn")],
+    cell: Annotated[
+        str,
+        typer.Argument(autocompletion=bench_cells, help="metr-la-20, aqi, grssf-a-60, ... or file:PATH?n=20&graph=knn"),
+    ],
     protocol: Annotated[
         str | None,
         typer.Option(

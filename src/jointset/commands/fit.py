@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jointset.commands import readings
+from jointset.commands import completion, readings
 from jointset.errors import InputError, require, some
 from jointset.support.extras import installed, lack_of
 from jointset.terminal import (
@@ -58,12 +58,14 @@ def fit_command(
         typer.Option(
             "--method",
             "--filter",
-            autocompletion=readings.methods_known,
+            autocompletion=completion.methods_known,
             help="Name from `jointset methods`: default (trained), quick (seconds), ewma:box+aci, ...; "
             "else default, or quick where torch is not installed.",
         ),
     ] = None,
-    shape: Annotated[str, typer.Option(help="ellipsoid or box.")] = "ellipsoid",
+    shape: Annotated[
+        str, typer.Option(autocompletion=completion.one_of("ellipsoid", "box"), help="ellipsoid or box.")
+    ] = "ellipsoid",
     calibration: Annotated[
         str | None,
         typer.Option(

@@ -35,17 +35,6 @@ Lowest = Annotated[float | None, typer.Option("--min", help="Smallest reading th
 Highest = Annotated[float | None, typer.Option("--max", help="Largest reading there can be: cuts off bounds shown.")]
 
 
-def methods_known(incomplete: str) -> list[str]:
-    """Names of methods that begin so, for the completion of a shell.
-
-    >>> methods_known("kalman-")
-    ['kalman-tuned']
-    """
-    from jointset.catalogue import METHODS
-
-    return [name for name in METHODS if name.startswith(incomplete)]
-
-
 def fleet_asked(drop: list[str] | None, rename: Path | None, ignore_unknown: bool) -> Fleet:
     """The fleet of the three options."""
     from jointset.inputs.fleet import Fleet, names_listed, read_renames
