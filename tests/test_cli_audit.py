@@ -108,6 +108,9 @@ def test_cells_are_fitted_audited_and_not_done_twice(tmp_path):
     for name in names - {"grssf-b-30--ewma.json"}:
         assert (folder / name).stat().st_mtime_ns == stamps[name]
     assert (folder / "grssf-b-30--ewma.json").exists()
+    third = json.loads(run(*asked, "--json").stdout)
+    assert [(one["cell"], one["filter"]) for one in third][:2] == [("grssf-a-30", "kalman"), ("grssf-a-30", "ewma")]
+    assert third[0]["trace_ratio"] == content["trace_ratio"] and third[0]["light"] in ("green", "yellow", "red")
 
 
 def test_more_audits_join_those_that_are_there_and_again_redoes(tmp_path):
@@ -167,7 +170,6 @@ def test_bad_requests_are_refused_in_one_line(saved, tmp_path):
     assert "unknown cell 'nowhere-20'" in refusal("--cells", "nowhere-20", *out)
     assert "unknown protocol" in refusal("--cells", "grssf-a-30", "--protocol", "tables", *out)
     assert "alpha" in refusal("--cells", "grssf-a-30", "--alpha", "1.5", *out)
-    assert "goes with MODEL PANEL" in refusal("--cells", "grssf-a-30", "--json", *out)
     assert "must end in .html" in refusal(model, later, "--html", tmp_path / "page.txt")
     assert "not a model folder" in refusal(place / "nothing", later)
     assert "no such file" in refusal(model, place / "nothing.csv")

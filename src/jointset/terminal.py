@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -40,6 +41,7 @@ def phases(total: int, *, alike: bool = False) -> Iterator[Callable[..., None]]:
         *([TextColumn("left"), TimeRemainingColumn()] if alike else []),
         console=console,
         transient=True,
+        speed_estimate_period=600.0,
         disable=not console.is_terminal,
     )
     with nullcontext() if bar.disable else bar:  # rich ends even a bar that is not shown with an empty line
@@ -49,6 +51,12 @@ def phases(total: int, *, alike: bool = False) -> Iterator[Callable[..., None]]:
             bar.update(task, description=what, advance=by, refresh=True)
 
         yield started
+
+
+def one_by_one(started: Callable[..., None]) -> Callable[[str], None]:
+    """A progress function for things that are alike: when one of them starts, the one before it is done."""
+    done = chain([0], repeat(1))
+    return lambda what: started(what, next(done))
 
 
 @contextmanager

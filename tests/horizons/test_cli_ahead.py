@@ -58,6 +58,10 @@ def test_predict_goes_through_rows_first_and_draws_a_fan_for_every_sensor(model)
     assert "8 pictures" in said and "4 steps ahead" in said
     pictures = sorted(path.name for path in (folder / "fans").iterdir())
     assert pictures[0] == "000-s000.png" and len(pictures) == 8
+    found = json.loads(invoke("predict", folder / "model", folder / "later.csv", "--horizon", 4, "--json").stdout)
+    assert [one["step"] for one in found["tested"]] == [1, 2, 3, 4, "together"] and 0.5 < found["tested"][0][
+        "joint"
+    ] <= 1.0
 
 
 def test_a_fan_has_the_bands_of_its_sensor():

@@ -32,10 +32,12 @@ def show_run_ahead(run: AheadRun, predictor: JointPredictor) -> None:
         typer.echo(f"{note[0].upper()}{note[1:]}.")
 
 
-def show_sets(predictor: JointPredictor, sets: AheadSets, as_json: bool, limits: Limits) -> None:
+def show_sets(
+    predictor: JointPredictor, sets: AheadSets, as_json: bool, limits: Limits, tested: AheadRun | None = None
+) -> None:
     """The sets of the next steps: as JSON all of them, as a table the first and the last step of every sensor."""
     if as_json:
-        show_json(next_sets(predictor, sets, limits))
+        show_json(next_sets(predictor, sets, limits) | ({} if tested is None else {"tested": tested.summary()}))
         return
     alone, last = sets.own_bounds, sets.horizon - 1
     (lower, upper), mean = limits.clip(alone or sets.bounds), limits.inside(sets.mean)

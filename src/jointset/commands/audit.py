@@ -10,7 +10,7 @@ import typer
 
 from jointset.commands import completion, readings
 from jointset.errors import InputError, require, some
-from jointset.terminal import busy, note, phases, show_json, show_table
+from jointset.terminal import busy, note, one_by_one, phases, show_json, show_table
 
 TRAINING = ("recipe", "steps")  # settings of a learned filter that make it another one; null where they are the default
 WIDTH = 150  # of the table where the output is no terminal
@@ -34,7 +34,7 @@ def audit_command(
         ),
     ] = "kalman",
     out: Annotated[Path | None, typer.Option(help="Results folder: one JSON file for each filter.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table (with MODEL PANEL).")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     html: Annotated[Path | None, typer.Option(help="Page to write with verdicts and decay plots.")] = None,
     audits: Annotated[str | None, typer.Option(help="Audits to run, comma-separated; `rank` only on request.")] = None,
     protocol: Annotated[
@@ -75,11 +75,10 @@ def audit_command(
     changed = bool(drop or rename or ignore_unknown)
     require(not changed, "--drop, --rename and --ignore-unknown go with MODEL PANEL; a cell is file:PATH?drop=NAME")
     require(out is not None, "--cells needs --out DIR, the results folder")
-    require(not as_json, "--json goes with MODEL PANEL; with --cells the JSON is in --out DIR")
     training = {"device": device, "steps": steps, "recipe": recipe}
     given = {key: value for key, value in training.items() if value is not None and (key, value) != ("device", "cpu")}
     assert out is not None
-    _audit_cells(cells, filters, names, out, html, protocol, seed, alpha, given, again)
+    _audit_cells(cells, filters, names, out, as_json, html, protocol, seed, alpha, given, again)
 
 
 def _audit_model(
@@ -110,8 +109,8 @@ def _audit_model(
     silent = [name for name, seen in zip(data.sensors, data.mask.T, strict=True) if not seen.any()]
     if silent:
         note(f"no reading of {some(silent)} in these rows: audits of single sensors leave them out")
-    with phases(len(names)) as started:
-        found = audit(predictor, data, audits=names, seed=seed, progress=started)
+    with phases(len(names), alike=True) as started:
+        found = audit(predictor, data, audits=names, seed=seed, progress=one_by_one(started))
     facts = about(
         panel.name.partition(".")[0], model.resolve().name, seed=seed, alpha=predictor.alpha, n=data.n_sensors
     )
@@ -137,6 +136,7 @@ def _audit_cells(
     filters: str,
     names: Sequence[str],
     out: Path,
+    as_json: bool,
     html: Path | None,
     protocol: str | None,
     seed: int,
@@ -144,6 +144,7 @@ def _audit_cells(
     training: dict[str, Any],
     again: bool,
 ) -> None:
+    from jointset.audits.light import overall
     from jointset.audits.stored import FOLDER, audit_file, write_audits
     from jointset.bench.names import cells_named, methods_named, protocols_named
     from jointset.bench.task import message
@@ -176,8 +177,9 @@ def _audit_cells(
         pair: [name for name in names if again or "failed" in known[pair].get(name, {"failed": ""})] for pair in pairs
     }
     failed: list[str] = []
-    audited = {}
-    with phases(sum(len(todo) + bool(todo) for todo in lacking.values())) as started:
+    audited, whole = {}, list[dict[str, Any]]()
+    with phases(sum(len(todo) + bool(todo) for todo in lacking.values()), alike=True) as bar:
+        started = one_by_one(bar)
         loaded: tuple[str, Any] = ("", None)
         for (name, method), todo in lacking.items():
             if todo:
@@ -196,13 +198,18 @@ def _audit_cells(
             done = "" if todo else ", done before"
             title = f"{name}, {method} ({asked[name, method]['protocol']}, seed {seed})"
             audited[title] = {key: content[key] for key in names}
-            show_audits(audited[title], title + done)
+            facts = {"cell": name, "filter": method, **asked[name, method], "light": overall(audited[title])["light"]}
+            whole.append(facts | audited[title])
+            if not as_json:
+                show_audits(audited[title], title + done)
     if html is not None and audited:
         from jointset.audits.page import write_page
 
         write_page(html, audited)
     shown = f"They are drawn in {html}." if html is not None else "--html FILE draws them, and so does jointset report."
-    if audited:
+    if as_json:
+        show_json(whole)
+    elif audited:
         typer.echo(f"Audits are in {out / FOLDER}. {shown}")
     if failed:
         note(f"{len(failed)} of {len(pairs)} could not be audited: {'; '.join(failed)}")

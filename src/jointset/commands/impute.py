@@ -50,7 +50,7 @@ def impute_command(
     with busy("reading"):
         fleet = fleet._replace(left_out=predictor.left_out)
         data = Panel.read(panel, sensors=predictor.sensors, fleet=fleet, directed=True, **options)
-    with phases(len(data)) as started:
+    with phases(len(data), alike=True) as started:
         found = impute_rows(predictor, data, limits, progress=lambda rows: started("filling", rows))
     gaps = int((~data.mask).sum())
     typer.echo(f"{panel}: {several(gaps, 'gap')} of {data.mask.size:,} readings filled.")

@@ -13,6 +13,7 @@ from jointset.terminal import busy, note, phases, several, show_json, show_regio
 
 if TYPE_CHECKING:
     from jointset.contracts import Array
+    from jointset.horizons.passes_ahead import AheadRun
     from jointset.joint_predictor import JointPredictor
     from jointset.predicting.limits import Limits
 
@@ -51,7 +52,6 @@ def predict_command(
     from its row and those before; the sets stay the same. With --horizon come the sets of the steps
     after the last row, of PANEL where there is one.
     """
-    from jointset.commands.ahead import show_run_ahead
     from jointset.methods import load_predictor
     from jointset.panel import Panel
     from jointset.predicting.imputation import impute_rows
@@ -71,7 +71,7 @@ def predict_command(
         predictor.predict(horizon=horizon)  # refused before any row is read
     if panel is None and horizon is not None:
         require(not save, "--save needs PANEL, rows to run through")
-        show_ahead(predictor, horizon, as_json, limits, out, fan, None)
+        show_ahead(predictor, horizon, as_json, limits, out, fan)
         return
     if panel is None:
         require(
@@ -89,7 +89,7 @@ def predict_command(
         note("these rows begin before the last row the model has seen: coverage on known rows flatters")
     filled = None
     if impute is not None:
-        with phases(len(data)) as started:
+        with phases(len(data), alike=True) as started:
             filled = impute_rows(predictor, data, limits, progress=lambda rows: started("filling", rows)).table()
     with phases(len(data), alike=True) as started:
         run = predictor.run(data, regions=False, progress=lambda rows: started("predicting", rows))
@@ -103,9 +103,7 @@ def predict_command(
     if save:
         predictor.save(model)
     if horizon is not None:
-        if run.ahead is not None and not as_json:
-            show_run_ahead(run.ahead, predictor)
-        show_ahead(predictor, horizon, as_json, limits, out, fan, data.values)
+        show_ahead(predictor, horizon, as_json, limits, out, fan, data.values, run.ahead)
         return
     if as_json:
         show_json(run.summary())
@@ -124,14 +122,17 @@ def show_ahead(
     limits: Limits,
     out: Path | None,
     fan: Path | None,
-    past: Array | None,
+    past: Array | None = None,
+    tested: AheadRun | None = None,
 ) -> None:
-    """Show the sets of the next steps, and write what was asked for."""
-    from jointset.commands.ahead import show_sets, write_sets
+    """Show how the sets of steps ahead did on some rows and those of the next steps, and write what was asked for."""
+    from jointset.commands.ahead import show_run_ahead, show_sets, write_sets
     from jointset.writing import new_folder
 
     sets = predictor.predict(horizon=horizon)
-    show_sets(predictor, sets, as_json, limits)
+    if tested is not None and not as_json:
+        show_run_ahead(tested, predictor)
+    show_sets(predictor, sets, as_json, limits, tested)
     if out is not None:
         write_sets(predictor, sets, out, limits)
         if not as_json:

@@ -44,7 +44,7 @@ def replay_command(
         data = Panel.read(panel, fleet=readings.fleet_asked(drop, rename, ignore_unknown), directed=True, **options)
         rows = rows_of(data, int(time.time()) if now else None)
     counts = {"outside": 0, "known": 0}
-    with phases(len(rows)) as started:
+    with phases(len(rows), alike=True) as started:
 
         def answered(found: list[dict[str, Any]]) -> None:
             counts["outside"] += sum(one.get("inside") is False and not one.get("repeated") for one in found)
