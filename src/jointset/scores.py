@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -37,9 +37,37 @@ if TYPE_CHECKING:
     from jointset.residuals.component_law import ComponentLaw
 
 
+@dataclass(frozen=True)
+class _WithGaps:
+    """A score with a scale for rows with gaps."""
+
+    gaps: GapScale = UNCALIBRATED
+
+    def with_gaps(self, gaps: GapScale) -> Self:
+        """The score with another scale for rows with gaps."""
+        return replace(self, gaps=gaps)
+
+
+@dataclass(frozen=True)
+class _Distance(_WithGaps):
+    """A score that is made from the squared Mahalanobis distance."""
+
+    def measure(self, law: Law, y: Array) -> Array:
+        """See `Score.measure`."""
+        return distance_measured(law, y)
+
+    def contributions(self, law: Law, y: Array) -> Array:
+        """How much of the squared distance goes away when a sensor is left out (..., N)."""
+        return law.contributions(y)
+
+    def shares(self, law: Law, y: Array) -> Array:
+        """See `Dividing`: e_i (S^-1 e)_i over their sum."""
+        return distance_shares(law, y)
+
+
 @storable
 @dataclass(frozen=True)
-class Mahalanobis:
+class Mahalanobis(_Distance):
     """Squared Mahalanobis distance; its regions are ellipsoids oriented by the law's covariance.
 
     >>> from jointset.laws import DenseLaw
@@ -49,19 +77,9 @@ class Mahalanobis:
     (True, False)
     """
 
-    gaps: GapScale = UNCALIBRATED
-
-    def with_gaps(self, gaps: GapScale) -> Mahalanobis:
-        """The score with another scale for rows with gaps."""
-        return replace(self, gaps=gaps)
-
     def score(self, law: Law, y: Array) -> Array:
         """(y - m)' S^-1 (y - m) (...)."""
         return mahalanobis_score(law, y, self.gaps)
-
-    def measure(self, law: Law, y: Array) -> Array:
-        """See `Score.measure`."""
-        return distance_measured(law, y)
 
     def place(self, measured: Array) -> Array:
         """See `Score.place`."""
@@ -75,36 +93,18 @@ class Mahalanobis:
         """The ellipsoid of all readings with a score of at most `radius`."""
         return Ellipsoid(law, radius, self.gaps)
 
-    def contributions(self, law: Law, y: Array) -> Array:
-        """How much of the score goes away when a sensor is left out (..., N)."""
-        return law.contributions(y)
-
-    def shares(self, law: Law, y: Array) -> Array:
-        """See `Dividing`: e_i (S^-1 e)_i over their sum."""
-        return distance_shares(law, y)
-
 
 @storable
 @dataclass(frozen=True)
-class RootMahalanobis:
+class RootMahalanobis(_Distance):
     """sqrt((y - m)' S^-1 (y - m)): the same sets, radii in standard deviations.
 
     Rules that mix radii or costs, such as `CostAgACI`, depend on this choice.
     """
 
-    gaps: GapScale = UNCALIBRATED
-
-    def with_gaps(self, gaps: GapScale) -> RootMahalanobis:
-        """The score with another scale for rows with gaps."""
-        return replace(self, gaps=gaps)
-
     def score(self, law: Law, y: Array) -> Array:
         """Root distance (...)."""
         return np.sqrt(mahalanobis_score(law, y, self._squared))
-
-    def measure(self, law: Law, y: Array) -> Array:
-        """See `Score.measure`."""
-        return distance_measured(law, y)
 
     def place(self, measured: Array) -> Array:
         """See `Score.place`."""
@@ -123,25 +123,11 @@ class RootMahalanobis:
     def _squared(self) -> GapScale:
         return self.gaps.squared()
 
-    def contributions(self, law: Law, y: Array) -> Array:
-        """How much of the squared score goes away when a sensor is left out (..., N)."""
-        return law.contributions(y)
-
-    def shares(self, law: Law, y: Array) -> Array:
-        """See `Dividing`: e_i (S^-1 e)_i over their sum."""
-        return distance_shares(law, y)
-
 
 @storable
 @dataclass(frozen=True)
-class MaxStudentised:
+class MaxStudentised(_WithGaps):
     """Largest |residual| / sd over the sensors; its regions are boxes."""
-
-    gaps: GapScale = UNCALIBRATED
-
-    def with_gaps(self, gaps: GapScale) -> MaxStudentised:
-        """The score with another scale for rows with gaps."""
-        return replace(self, gaps=gaps)
 
     def score(self, law: Law, y: Array) -> Array:
         """max_i |y_i - m_i| / sd_i (...)."""
@@ -230,37 +216,34 @@ class BlockMaximum:
         return out
 
 
-@storable
 @dataclass(frozen=True)
-class ComponentScore:
-    """Component scores (..., K) of a reading, and the region of K radii."""
-
-    gaps: GapScale = UNCALIBRATED
-
-    def with_gaps(self, gaps: GapScale) -> ComponentScore:
-        """The score with another scale for rows with gaps."""
-        return replace(self, gaps=gaps)
-
-    def score(self, law: ComponentLaw, y: Array) -> Array:
-        """Scores (..., K)."""
-        return self.gaps.levelled(law.scores(y, self.gaps.level), y)
-
-    def measure(self, law: ComponentLaw, y: Array) -> Array:
-        """The score: rows with gaps have a scale at the coverage asked for alone."""
-        return self.score(law, y)
+class _OfComponents(_WithGaps):
+    """A score of component scores: rows with gaps have a scale at the coverage asked for alone."""
 
     def place(self, measured: Array) -> Array:
         """As measured."""
         return measured
 
-    def region(self, law: ComponentLaw, radius: Array | float) -> ComponentRegion:
-        """All readings whose component scores are within their radii (..., K)."""
-        return ComponentRegion(law, law.structure, np.asarray(radius, dtype=float), self.gaps)
-
     def contributions(self, law: ComponentLaw, y: Array) -> Array:
         """Squared studentised residual of each sensor (..., N), 0 where missing: a guide to which one is unusual."""
         e = (np.asarray(y, dtype=float) - law.mean) / law.unit
         return np.nan_to_num(e**2 / np.diag(law.structure.covariance))
+
+
+@storable
+@dataclass(frozen=True)
+class ComponentScore(_OfComponents):
+    """Component scores (..., K) of a reading, and the region of K radii."""
+
+    def score(self, law: ComponentLaw, y: Array) -> Array:
+        """Scores (..., K)."""
+        return self.gaps.levelled(law.scores(y, self.gaps.level), y)
+
+    measure = score
+
+    def region(self, law: ComponentLaw, radius: Array | float) -> ComponentRegion:
+        """All readings whose component scores are within their radii (..., K)."""
+        return ComponentRegion(law, law.structure, np.asarray(radius, dtype=float), self.gaps)
 
     def shares(self, law: ComponentLaw, y: Array) -> Array:
         """See `Dividing`, of every component (K, N)."""
@@ -269,34 +252,18 @@ class ComponentScore:
 
 @storable
 @dataclass(frozen=True)
-class SingleScore:
+class SingleScore(_OfComponents):
     """The score of a structure with one component, as a plain number."""
-
-    gaps: GapScale = UNCALIBRATED
-
-    def with_gaps(self, gaps: GapScale) -> SingleScore:
-        """The score with another scale for rows with gaps."""
-        return replace(self, gaps=gaps)
 
     def score(self, law: ComponentLaw, y: Array) -> Array:
         """Score (...)."""
         return self.gaps.levelled(law.scores(y, self.gaps.level)[..., 0], y)
 
-    def measure(self, law: ComponentLaw, y: Array) -> Array:
-        """The score: rows with gaps have a scale at the coverage asked for alone."""
-        return self.score(law, y)
-
-    def place(self, measured: Array) -> Array:
-        """As measured."""
-        return measured
+    measure = score
 
     def region(self, law: ComponentLaw, radius: Array | float) -> ComponentRegion:
         """All readings with a score of at most `radius`."""
         return ComponentRegion(law, law.structure, np.asarray(radius, dtype=float)[..., None], self.gaps)
-
-    def contributions(self, law: ComponentLaw, y: Array) -> Array:
-        """As `ComponentScore.contributions`."""
-        return ComponentScore().contributions(law, y)
 
     def shares(self, law: ComponentLaw, y: Array) -> Array:
         """See `Dividing`."""

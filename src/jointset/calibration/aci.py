@@ -10,7 +10,7 @@ import numpy as np
 
 from jointset.calibration.pool import ScorePool, inside, require_pool, slide, start_pool
 from jointset.calibration.quantiles import GUARD, score_quantile
-from jointset.calibration.sequence import CLIP, Clip, at_edge, hold_missing, replay, require_clip, share
+from jointset.calibration.sequence import CLIP, Clip, Limited, at_edge, hold_missing, require_clip
 from jointset.calibration.tails import tail_edge, tail_radius
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
@@ -35,7 +35,7 @@ class ACIState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class ACI:
+class ACI(Limited[ACIState]):
     """alpha_{t+1} = alpha_t + gamma (alpha - miss_t), miss_t = 1{score_t > radius_t} (Gibbs and Candes 2021).
 
     The radius is the split-conformal one at level alpha_t. With `clip=None` alpha_t <= 0 gives the whole space
@@ -100,15 +100,11 @@ class ACI:
     def run(self, state: ACIState, scores: Array) -> tuple[Array, ACIState]:
         """Radii (T,) and the state after the last score."""
         if self.lookback or self.momentum or self.tail or self.quantile != "conformal":
-            return replay(self, state, scores)
+            return super().run(state, scores)
         values = np.asarray(scores, dtype=float)
         observed = ~np.isnan(values)
         radii, last = self._run_frozen(state, values[observed])
         return hold_missing(radii, self.radius(last), observed), last
-
-    def infinite_share(self, state: ACIState) -> float:
-        """Share of the steps so far whose radius was infinite, clipped, or from the fitted tail."""
-        return share(state.limited, state.steps)
 
     def _wanted(self, state: ACIState) -> float:
         """Radius at the present level, without bounds."""

@@ -18,7 +18,7 @@ from jointset.calibration.boa import (
 )
 from jointset.calibration.pool import ScorePool, require_pool, slide, start_pool
 from jointset.calibration.quantiles import score_quantile
-from jointset.calibration.sequence import replay, share
+from jointset.calibration.sequence import Limited
 from jointset.calibration.tails import tail_edge, tail_radius
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
@@ -39,7 +39,7 @@ class AgACIState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class AgACI:
+class AgACI(Limited[AgACIState]):
     """Radii of ACI experts, one a gamma, mixed by BOA on the pinball loss at level 1 - alpha (Zaffran et al. 2022).
 
     Every expert follows its own radius, unclipped. To be mixed, the whole space becomes a set of radius `ceiling`
@@ -108,14 +108,6 @@ class AgACI:
             state.steps + 1,
             state.limited + self._any_limited(state, radii),
         )
-
-    def run(self, state: AgACIState, scores: Array) -> tuple[Array, AgACIState]:
-        """Radii (T,) and the state after the last score."""
-        return replay(self, state, scores)
-
-    def infinite_share(self, state: AgACIState) -> float:
-        """Share of the steps so far at which some expert was infinite and replaced, or took the fitted tail."""
-        return share(state.limited, state.steps)
 
     def _expert_radii(self, state: AgACIState) -> list[float]:
         radius_at = tail_radius if self.tail else score_quantile

@@ -11,7 +11,7 @@ import numpy as np
 from jointset.calibration.boa import mix
 from jointset.calibration.pool import ScorePool, slide, start_pool
 from jointset.calibration.quantiles import rank
-from jointset.calibration.sequence import CLIP, at_edge, replay, share
+from jointset.calibration.sequence import CLIP, Limited, at_edge
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
 from jointset.storage import storable
@@ -30,7 +30,7 @@ class CostState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class CostAgACI:
+class CostAgACI(Limited[CostState]):
     """Experts are ACI with one gamma each; after a step the weight of each is multiplied by exp(-cost).
 
     cost = radius + (2 / alpha) (score - radius)+ less the smallest expert's: the interval score of a set of that
@@ -73,14 +73,6 @@ class CostAgACI:
         return CostState(
             levels, weights - weights.max(), slide(state.pool, score, self.lookback), state.steps + 1, limited
         )
-
-    def run(self, state: CostState, scores: Array) -> tuple[Array, CostState]:
-        """Radii (T,) and the state after the last score."""
-        return replay(self, state, scores)
-
-    def infinite_share(self, state: CostState) -> float:
-        """Share of the steps so far at which the level of some expert was clipped."""
-        return share(state.limited, state.steps)
 
 
 def _radii(state: CostState) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from jointset.calibration.quantiles import calibration_scores, first_radius, spread_of
-from jointset.calibration.sequence import replay
+from jointset.calibration.sequence import Stepwise
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
 from jointset.storage import storable
@@ -24,7 +24,7 @@ class DecayingState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class Decaying:
+class Decaying(Stepwise[DecayingState]):
     """q_{t+1} = q_t + lr u t^-(1/2 + epsilon) (miss_t - alpha) (Angelopoulos, Barber and Bates 2024).
 
     `epsilon=-0.5` keeps the step fixed. Calibration scores make the first radius the split-conformal one and the unit u
@@ -63,11 +63,3 @@ class Decaying:
         steps = state.steps + 1
         step = self.lr * state.unit * steps ** -(0.5 + self.epsilon)
         return DecayingState(state.tracked + step * ((score > state.tracked) - self.alpha), state.unit, steps)
-
-    def run(self, state: DecayingState, scores: Array) -> tuple[Array, DecayingState]:
-        """Radii (T,) and the state after the last score."""
-        return replay(self, state, scores)
-
-    def infinite_share(self, state: DecayingState) -> float:
-        """0: a tracked radius is finite."""
-        return 0.0

@@ -10,7 +10,7 @@ import numpy as np
 
 from jointset.calibration.pool import ScorePool, inside, require_pool, slide, start_pool
 from jointset.calibration.quantiles import GUARD, score_quantile
-from jointset.calibration.sequence import CLIP, Clip, at_edge, replay, require_clip, share
+from jointset.calibration.sequence import CLIP, Clip, Limited, at_edge, require_clip
 from jointset.calibration.tails import tail_edge, tail_level, tail_radius
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
@@ -33,7 +33,7 @@ class DtACIState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class DtACI:
+class DtACI(Limited[DtACIState]):
     """Radius at the mean level of ACI experts under exponential weights (Gibbs and Candes 2022, deterministic form).
 
     beta_t is the largest level whose set would have held the score. Expert i misses when alpha_i > beta_t and loses
@@ -111,14 +111,6 @@ class DtACI:
             state.steps + 1,
             state.limited + limited,
         )
-
-    def run(self, state: DtACIState, scores: Array) -> tuple[Array, DtACIState]:
-        """Radii (T,) and the state after the last score."""
-        return replay(self, state, scores)
-
-    def infinite_share(self, state: DtACIState) -> float:
-        """Share of the steps so far whose radius was infinite, clipped, or from the fitted tail."""
-        return share(state.limited, state.steps)
 
     def _wanted(self, scores: Array, level: float) -> float:
         """Radius at a level, without bounds."""

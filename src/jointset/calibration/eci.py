@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from jointset.calibration.quantiles import calibration_scores, first_radius, spread_of
-from jointset.calibration.sequence import replay
+from jointset.calibration.sequence import Stepwise
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
 from jointset.storage import storable
@@ -32,7 +32,7 @@ class ECIState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class ECI:
+class ECI(Stepwise[ECIState]):
     """p_{t+1} = p_t + h_t (miss_t - alpha), radius_{t+1} = p_{t+1} + h_t I_t (Wu et al. 2025).
 
     h_t is lr times the range of the last `window` scores, 1 before any. With x_t = (score_t - radius_t) / u and S the
@@ -95,14 +95,6 @@ class ECI:
             state.unit,
             state.steps + 1,
         )
-
-    def run(self, state: ECIState, scores: Array) -> tuple[Array, ECIState]:
-        """Radii (T,) and the state after the last score."""
-        return replay(self, state, scores)
-
-    def infinite_share(self, state: ECIState) -> float:
-        """0: a tracked radius is finite."""
-        return 0.0
 
     def _term(self, state: ECIState, term: float, far: bool) -> float:
         if self.form == "integral":

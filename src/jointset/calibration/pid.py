@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jointset.calibration.quantiles import calibration_scores, first_radius
-from jointset.calibration.sequence import replay, share
+from jointset.calibration.sequence import Limited
 from jointset.calibration.theta import ThetaState, start_theta, theta_forecast, update_theta
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
@@ -32,7 +32,7 @@ class PIDState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class PID:
+class PID(Limited[PIDState]):
     """radius_t = q_t + integrator_t + scorecast_t (Angelopoulos, Candes and Tibshirani 2023).
 
     P: q_{t+1} = q_t + lr s_t (miss_t - alpha), s_t the range of the last `burnin` scores (1 if not `scaled`).
@@ -93,14 +93,6 @@ class PID:
             state.steps + 1,
             state.limited + math.isinf(radius),
         )
-
-    def run(self, state: PIDState, scores: Array) -> tuple[Array, PIDState]:
-        """Radii (T,) and the state after the last score."""
-        return replay(self, state, scores)
-
-    def infinite_share(self, state: PIDState) -> float:
-        """Share of the steps so far with an infinite radius (integrator saturated)."""
-        return share(state.limited, state.steps)
 
     def _step(self, window: Array) -> float:
         return self.lr * float(window.max() - window.min()) if self.scaled and len(window) else self.lr

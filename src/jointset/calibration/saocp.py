@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from jointset.calibration.quantiles import calibration_scores
-from jointset.calibration.sequence import replay
+from jointset.calibration.sequence import Stepwise, replay
 from jointset.calibration.sfogd import radius_scale, require_scale
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
@@ -36,7 +36,7 @@ class SAOCPState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class SAOCP:
+class SAOCP(Stepwise[SAOCPState]):
     """Mixture of SF-OGD learners weighted by coin betting on what each saves (Bhatnagar et al. 2023).
 
     At step t the mixture is issued, learners past their life leave, and one is born at the mixture with the life
@@ -90,14 +90,6 @@ class SAOCP:
         age += 1.0
         np.multiply(z / age, 1.0 + y, out=bets)
         return SAOCPState(learners, _mixture(prior, bets, x), state.scale, state.steps + 1)
-
-    def run(self, state: SAOCPState, scores: Array) -> tuple[Array, SAOCPState]:
-        """Radii (T,) and the state after the last score."""
-        return replay(self, state, scores)
-
-    def infinite_share(self, state: SAOCPState) -> float:
-        """0: a mixture of finite radii is finite."""
-        return 0.0
 
     def _renewed(self, state: SAOCPState) -> Array:
         """A copy of the learners with one more, born at the mixture; those past their life have left."""

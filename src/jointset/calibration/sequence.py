@@ -2,15 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from jointset.contracts import Array, Calibration
+from jointset.contracts import Array, Calibration, State
 from jointset.errors import require
 
 Clip = tuple[float, float] | None
 CLIP = (1e-4, 1 - 1e-4)
+
+
+class Counts(Protocol):
+    """A state that counts."""
+
+    @property
+    def steps(self) -> int:
+        """Scores so far."""
+        ...
+
+    @property
+    def limited(self) -> int:
+        """Those of them whose radius was infinite or had to be limited."""
+        ...
+
+
+Counted = TypeVar("Counted", bound=Counts)
+
+
+class Stepwise(Calibration[State]):
+    """A rule without a shortcut for whole sequences; its radius is always finite."""
+
+    def run(self, state: State, scores: Array) -> tuple[Array, State]:
+        """Radii (T,) and the state after the last score."""
+        return replay(self, state, scores)
+
+    def infinite_share(self, state: State) -> float:
+        """0: the radius is always finite."""
+        return 0.0
+
+
+class Limited(Stepwise[Counted]):
+    """The same where a radius may be infinite or limited, which the state counts."""
+
+    def infinite_share(self, state: Counted) -> float:
+        """Share of the steps so far that were counted."""
+        return share(state.limited, state.steps)
 
 
 def replay(rule: Calibration[Any], state: Any, scores: Array) -> tuple[Array, Any]:

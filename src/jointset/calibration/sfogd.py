@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from jointset.calibration.quantiles import calibration_scores
-from jointset.calibration.sequence import replay
+from jointset.calibration.sequence import Stepwise, replay
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
 from jointset.storage import storable
@@ -26,7 +26,7 @@ class SFOGDState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class SFOGD:
+class SFOGD(Stepwise[SFOGDState]):
     """q <- max(0, q - D g_t / sqrt(3 sum g^2)), g_t the pinball subgradient (Bhatnagar et al. 2023).
 
     D is sqrt(3) times the largest finite calibration score, or `scale`, or 1 with neither. Calibration scores are
@@ -63,14 +63,6 @@ class SFOGD:
         squares = state.squares + g * g
         step = state.scale / math.sqrt(3.0) / math.sqrt(squares) * g
         return SFOGDState(max(0.0, state.tracked - step), squares, state.scale)
-
-    def run(self, state: SFOGDState, scores: Array) -> tuple[Array, SFOGDState]:
-        """Radii (T,) and the state after the last score."""
-        return replay(self, state, scores)
-
-    def infinite_share(self, state: SFOGDState) -> float:
-        """0: a tracked radius is finite."""
-        return 0.0
 
 
 def require_scale(scale: float | None) -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from jointset.calibration.quantiles import calibration_scores
-from jointset.calibration.sequence import replay, share
+from jointset.calibration.sequence import Limited
 from jointset.calibration.tails import tail_edge, tail_radius
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
@@ -29,7 +29,7 @@ class WindowState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class Window:
+class Window(Limited[WindowState]):
     """ACI on a window chosen by tests of recent p-values.
 
     Every `every` scores the windows of `longest`, half of that, and so on down to `shortest` scores are tried in turn.
@@ -80,14 +80,6 @@ class Window:
         pool = state.pool if steps % self.every else self._window(recent)
         limited = state.limited + (state.level < tail_edge(len(state.pool)))
         return WindowState(min(level, 1.0), recent, pool, steps, limited)
-
-    def run(self, state: WindowState, scores: Array) -> tuple[Array, WindowState]:
-        """Radii (T,) and the state after the last score."""
-        return replay(self, state, scores)
-
-    def infinite_share(self, state: WindowState) -> float:
-        """Share of the steps so far whose radius came from the fitted tail."""
-        return share(state.limited, state.steps)
 
     def _window(self, recent: Array) -> Array:
         """Sorted scores of the longest window that is not refuted."""

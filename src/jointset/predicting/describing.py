@@ -14,7 +14,7 @@ from jointset.support.notebook import listed
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
 
-SHAPES = {Mahalanobis: "ellipsoids", RootMahalanobis: "ellipsoids", MaxStudentised: "boxes"}
+SHAPES: dict[type, str] = {Mahalanobis: "ellipsoids", RootMahalanobis: "ellipsoids", MaxStudentised: "boxes"}
 NEXT_CALL = {"fitted on": "call fit(panel)", "calibrated on": "call calibrate(panel)"}
 
 
