@@ -10,7 +10,7 @@ from jointset.live.evidence import add_evidence, evidence_course, limit_of, log_
 from jointset.live.happenings import GREEN, RED, Happening
 from jointset.live.incidents import CALM
 
-N = 8
+N, DAY = 8, 288
 SENSORS = [f"s{i}" for i in range(N)]
 RING = np.roll(np.eye(N), 1, axis=1) + np.roll(np.eye(N), -1, axis=1)
 EVEN = np.full(N, 1.0 / N)
@@ -250,6 +250,33 @@ def test_a_silenced_alarm_is_muted_until_its_time(engine, start):
     early = feed(engine, state, [row(silent=("s1", "s2"))], at=1)[1]
     late = feed(engine, state, [row(silent=("s1", "s2"))], at=4)[1]
     assert [one.muted for one in early + late] == [True, False]
+
+
+def test_a_change_of_the_scores_that_comes_again_within_a_day_is_the_same_alarm(engine, start):
+    state, told = feed(engine, start, [row(2.0, blamed("s2", "s3"))] * 20)
+    state, told = feed(engine, state, usual(DAY // 2), at=20)
+    assert events(told) == [("sustained", "cleared")]
+    state = state_from_json(json.dumps(json.loads(state_to_json(state))))  # also after a restart
+    state, told = feed(engine, state, [row(2.0, blamed("s6", "s7"))] * 20, at=20 + DAY // 2)
+    assert events(told) == [("sustained", "reopened")] and len(state.open) == 1
+    assert (told[0].id, told[0].since) == ("sustained-1", 300.0 * 2) and set(told[0].who) == {"s6", "s7"}
+    state, _ = feed(engine, state, usual(DAY + 60, seed=1), at=200)
+    assert events(feed(engine, state, [row(2.0)] * 20, at=600)[1]) == [("sustained", "raised")]
+
+
+def test_a_change_of_the_scores_that_comes_again_before_coverage_is_back_is_the_same_alarm(engine, start):
+    state, _ = feed(engine, start, [row(2.0)] * 20)
+    state, told = feed(engine, state, [one._replace(trust=RED) for one in usual(2 * DAY)], at=20)
+    assert events(told) == [("coverage", "raised"), ("sustained", "cleared")]
+    assert events(feed(engine, state, [row(2.0)] * 20, at=700)[1])[0] == ("sustained", "reopened")
+
+
+def test_a_change_that_was_ended_by_hand_does_not_come_again(engine, start):
+    state, _ = feed(engine, start, [row(2.0)] * 20)
+    state, _ = feed(engine, state, usual(60), at=20)
+    state, _ = feed(engine, state, [row(2.0)] * 20, at=80)
+    state, _ = engine.act(state, "sustained-1", "clear", 300.0 * 100)
+    assert events(feed(engine, state, [row(2.0)] * 20, at=100)[1]) == [("sustained", "raised")]
 
 
 def test_an_alarm_cleared_by_hand_needs_new_evidence(engine, start):

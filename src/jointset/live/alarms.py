@@ -10,7 +10,8 @@ A single miss is no alarm: misses come at the rate alpha by design. These are:
 - `coverage`: the model's own light is red: its sets hold too few readings.
 
 Alarms are raised at one level and end below another (hysteresis), after some rows without their cause; what happens
-near an open alarm belongs to it (`jointset.live.incidents`).
+near an open alarm belongs to it, and scores that leave their course again within a day are the same incident
+(`jointset.live.incidents`).
 
 >>> engine = Alarms(Config(), ["a", "b"], cadence=300)
 >>> state = engine.start(np.random.default_rng(0).random(2000))
@@ -85,6 +86,8 @@ class State(NamedTuple):
     fresh: tuple[float, ...] | None = None  # scores since a change was acknowledged
     local: Local | None = None  # neighbourhoods, where the model knows how far they usually jump
     open: tuple[Alarm, ...] = ()
+    over: Alarm | None = None  # the last change of the scores that ended by itself
+    rest: int = 0  # rows since it ended and coverage was back
 
 
 class Alarms:
@@ -135,10 +138,17 @@ class Alarms:
         ]
         if not causes and not state.open:
             return state, []
-        opened, changes, count = settle(state.open, causes, happening.time, state.alarms, state.empty > 0)
-        state = state._replace(open=opened, alarms=count)
-        over = [one for one in changes if one.event == "cleared" and one.kind == "sustained"]
-        return state._replace(log_r=NONE, fresh=None) if over else state, changes
+        again = state.over if state.rest <= self.rows_a_day else None
+        found = settle(state.open, causes, happening.time, state.alarms, state.empty > 0, again)
+        after = state._replace(open=found[0], alarms=found[2])
+        ended = {one.id for one in found[1] if one.event == "cleared" and one.kind == "sustained"}
+        if ended:
+            after = after._replace(log_r=NONE, fresh=None)
+        for alarm in state.open:
+            if alarm.id in ended and not alarm.local:
+                learned = self.config.relearn and alarm.acknowledged and state.fresh is None  # it is the usual now
+                after = after._replace(over=None if learned else alarm, rest=0)
+        return after, found[1]
 
     def act(
         self, state: State, alarm_id: str, action: str, time: float, until: float | None = None
@@ -178,6 +188,7 @@ class Alarms:
             faults=np.minimum(np.maximum(faults, 0.0), 2.0 * BLAMED),
             empty=0,
             red=red,
+            rest=0 if any(one.kind == "coverage" for one in state.open) else state.rest + 1,
             local=self._moved(state.local, now.errors),
         )
         return self._relearn(state, now.score)
@@ -268,7 +279,7 @@ class Alarms:
         state = state._replace(open=tuple(one for one in state.open if one is not alarm))
         if alarm.kind == "sustained":
             local = None if state.local is None else state.local._replace(off=())
-            return state._replace(log_r=NONE, heat=0.0, blame=np.zeros(self.n), fresh=None, local=local)
+            return state._replace(log_r=NONE, heat=0.0, blame=np.zeros(self.n), fresh=None, local=local, over=None)
         if alarm.kind == "sensor":
             mine = np.arange(self.n) == self.place[alarm.who[0]]
             return state._replace(faults=np.where(mine, 0.0, state.faults))
@@ -279,22 +290,25 @@ def state_to_json(state: State) -> str:
     """The state as JSON text; numbers come back to the last bit."""
     fields = {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in state._asdict().items()}
     local = None if state.local is None else local_tree(state.local)
-    return json.dumps({**fields, "local": local, "open": [list(one) for one in state.open]}, allow_nan=False)
+    alarms = {"open": [list(one) for one in state.open], "over": None if state.over is None else list(state.over)}
+    return json.dumps({**fields, "local": local, **alarms}, allow_nan=False)
 
 
 def state_from_json(text: str) -> State:
     """The state that `state_to_json` wrote."""
     fields = json.loads(text)
     arrays = {key: np.array(fields[key], dtype=float) for key in ("reference", "blame", "faults")}
-    opened = tuple(Alarm(*map(_value, one)) for one in fields["open"])  # older ones lack the last fields
+    opened = tuple(_alarm(one) for one in fields["open"])
+    over = None if fields.get("over") is None else _alarm(fields["over"])
     fresh = None if fields["fresh"] is None else tuple(fields["fresh"])
     local = None if fields.get("local") is None else local_of(fields["local"])
-    return State(**{**fields, **arrays, "open": opened, "fresh": fresh, "local": local})
+    return State(**{**fields, **arrays, "open": opened, "over": over, "fresh": fresh, "local": local})
 
 
-def _value(read: Any) -> Any:
-    """A field of an alarm as JSON gives it."""
-    return tuple(read) if isinstance(read, list) else read
+def _alarm(read: list[Any]) -> Alarm:
+    """An alarm as JSON gives it; older ones lack the last fields."""
+    fields: list[Any] = [tuple(one) if isinstance(one, list) else one for one in read]
+    return Alarm(*fields)
 
 
 def _closed(neighbours: Array) -> Array:

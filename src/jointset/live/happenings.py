@@ -46,7 +46,7 @@ class Alarm(NamedTuple):
     acknowledged: bool = False
     silenced_until: float | None = None
     calm: int = 0  # rows in a row without the cause
-    rows: int = 0  # rows since it was raised
+    rows: int = 0  # rows since it was raised, or came again
     local: bool = False  # one neighbourhood's own, found by a jump
 
 

@@ -1,7 +1,8 @@
 """One incident is one alarm: causes that rows give are held against the alarms that are open.
 
 A cause is an alarm without a name yet. It keeps the open alarm alive that it belongs to, or raises a new one; an alarm
-is over after CALM rows in a row without a cause of its own.
+is over after CALM rows in a row without a cause of its own. A change of the scores may be one that was over: then it is
+opened again.
 """
 
 from __future__ import annotations
@@ -24,11 +25,17 @@ def cause(kind: str, who: Sequence[str], around: Sequence[str], words: str, seve
 
 
 def settle(
-    opened: tuple[Alarm, ...], causes: list[Alarm], time: float, count: int, blind: bool = False
+    opened: tuple[Alarm, ...],
+    causes: list[Alarm],
+    time: float,
+    count: int,
+    blind: bool = False,
+    again: Alarm | None = None,
 ) -> tuple[tuple[Alarm, ...], list[Change], int]:
     """Open alarms after a row, what changed, and the number of alarms so far.
 
-    A `blind` row has no reading: it says nothing about alarms but those it gives cause for.
+    A `blind` row has no reading: it says nothing about alarms but those it gives cause for. A change of the scores
+    opens the alarm `again` once more.
     """
     kept: list[Alarm] = []
     changes: list[Change] = []
@@ -44,6 +51,10 @@ def settle(
         changes += [change(alarm, event, time)] if event else []
         kept += [alarm] if event != "cleared" else []
     for new in _gathered([one for i, one in enumerate(causes) if i not in claimed], causes):
+        if again is not None and new.kind == "sustained" and not new.local:
+            kept.append(new._replace(id=again.id, since=again.since, silenced_until=again.silenced_until, changed=time))
+            changes.append(change(kept[-1], "reopened", time))
+            continue
         count += 1
         kept.append(new._replace(id=f"{new.kind}-{count}", since=time, changed=time))
         changes.append(change(kept[-1], "raised", time))

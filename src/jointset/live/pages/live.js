@@ -133,7 +133,7 @@ class Live {
     const { news: spoken, view } = this.board;
     spoken.textContent = over ? `Alarm over: ${change.words}` : `Alarm ${change.event}: ${change.words}`;
     const first = this.station.index.get((change.who || [])[0]);
-    if (change.event === "raised" && view.cursor === null && first !== undefined) this.board.choose(first);
+    if (["raised", "reopened"].includes(change.event) && view.cursor === null && first !== undefined) this.board.choose(first);
   }
 
   // ------------------------------------------------------------------ questions
