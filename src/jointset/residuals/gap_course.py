@@ -1,8 +1,15 @@
-"""A moving covariance through rows with gaps: one factorisation a row, which gives all that the row needs.
+"""A moving covariance through rows with gaps: its precision goes on by what each row changes, a small one at that.
 
-With the sensors in the order read (o), then missing (M), S = L L' gives z = L_oo^-1 e_o, hence the distance |z|^2 of
-what was read, the conditional mean L_Mo z of what was not, its conditional covariance L_MM L_MM', the log-determinant.
-The expectation of e e' given what was read is U'U with rows f, the residual so filled, and L_MM' in the places of M.
+Let P be the precision of S, M the m sensors that a row lacks, e its residual with zeros there. What is to be expected
+of e e' given what was read is f f' + C, f being e filled by what the others let expect, C the covariance of what it
+lacks. With the m + 1 rows T = (unit vectors of M; e) and
+
+    L L' = T P T' + diag(0, ..., 0, w / (1 - w)),   W = L^-1 T
+
+the last row of W is f over its pivot l in L, the squares of the others make up C, and l^2 - w / (1 - w) is the distance
+of what was read. P f is 0 on M, so by Woodbury the precision of w S + (1 - w) (f f' + C) is (P - (1 - w) P V'V P) / w,
+where V is W with its last row over sqrt(1 - w). So a row costs a factorisation of the size of what is missing; S itself
+is summed up at the end, from the rows of every V.
 """
 
 from __future__ import annotations
@@ -11,75 +18,98 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg.blas import dgemm
-from scipy.linalg.lapack import dpotrf, dtrtrs
+from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
 
 from jointset.algebra.covariance import Covariance
+from jointset.algebra.triangles import mirrored
 from jointset.contracts import Array
 from jointset.errors import InputError
+from jointset.residuals.incomplete import expected_moment
 from jointset.residuals.updates import CLOSE, NOT_DEFINITE
+
+FAR = 1e3  # growth of the determinant in one row beyond which a precision that goes on would lose digits
+NUMBERS = 4_000_000  # that the T of a course may hold
 
 
 class GapCourse:
-    """S_{t+1} = w S_t + (1 - w) E[e e'] through residuals (T, N), from `base`, with jitter on the diagonal.
+    """S_{t+1} = w S_t + (1 - w) E[e e'] through residuals (T, N), from `base`, plus jitter that fades with w.
 
-    The jitter is whole at the start and after every row with gaps, and fades with w in complete ones between them.
-    `base` is then S after the last row with gaps, `pending` the rows since.
+    It ends at row `stop`: where they do, after a row so far out that the precision has to be made anew, or where the
+    next would take too much memory. `base` is then S after the last row with gaps, `moved` the rows with a reading up
+    to there, `pending` the complete ones since.
     """
 
     def __init__(self, base: Array, rows: Array, decay: float, jitter: float) -> None:
-        self.start, self.rows, self.decay, self.jitter = base, rows, decay, jitter
-        steps, n = rows.shape
-        self.distances, self.variance, pivots = np.full(steps, np.nan), np.empty((steps, n)), np.empty((steps, n))
+        self.start, self.decay, self.jitter = base, decay, jitter
         missing = np.isnan(rows)
-        self._missing, counts = missing, missing.sum(axis=1)
-        last = np.flatnonzero((counts > 0) & (counts < n))
-        self.last = int(last[-1]) if len(last) else -1
-        self._run(pivots, counts.tolist(), np.argsort(missing, axis=1, kind="stable"))
-        self.log_det = 2.0 * np.log(pivots).sum(axis=1)
+        counts = np.where(missing.all(axis=1), 0, missing.sum(axis=1) + 1)  # rows of T
+        fit = max(1, int(np.searchsorted(np.cumsum(counts) * len(base), NUMBERS, side="right")))
+        pivots, solved = self._walk(rows[:fit], missing[:fit], counts[:fit])
+        self.stop = stop = len(pivots)
+        self.rows, self._missing, counts, grown = rows[:stop], missing[:stop], counts[:stop], np.array(pivots)
+        moves, own = counts > 0, decay / (1.0 - decay)
+        self.distances = np.where(moves, grown**2 - own, np.nan)
+        self._sum_up(solved, np.sqrt(1.0 - decay) * grown, counts, moves)
+        steps = (len(base) + 1 - counts) * np.log(decay) + np.log1p(self.distances / own)
+        steps = np.cumsum(np.where(moves, steps, 0.0))
+        self.log_det = self._first_log_det + np.concatenate([[0.0], steps[:-1]])
 
-    def _run(self, pivots: Array, counts: list[int], orders: Array, kept: Array | None = None) -> None:
-        """Through all rows; S with its jitter before each goes into `kept` (T, N, N)."""
-        w, n, jitter = self.decay, len(self.start), self.jitter
-        J = np.array(self.start, order="F")
-        diagonal = J.T.reshape(-1)[:: n + 1]
-        diagonal += jitter
-        inside, known = jitter, np.where(self._missing, 0.0, self.rows)
-        sorted_rows = np.take_along_axis(known, orders, axis=1)
-        self.base = self.start
-        for t, lacks in enumerate(counts):
-            self.variance[t] = diagonal
-            if kept is not None:
-                kept[t] = J
-            order, read = orders[t], n - lacks
-            L = ordered_root(J, order if lacks else None)
-            pivots[t] = L.diagonal()
-            if not read:
+    def _walk(self, rows: Array, missing: Array, counts: Array) -> tuple[list[float], list[Array]]:
+        """Through the rows: the last pivot of each L, 0 where nothing was read, and every V."""
+        w, root, at, P = self.decay, (1.0 - self.decay) ** 0.5, 0, self._precision()
+        every, own, less, more = _rows_of_t(rows, missing, counts), w / (1.0 - w), (w - 1.0) / w, 1.0 / w
+        pivots: list[float] = []
+        solved: list[Array] = []
+        for count in counts.tolist():
+            if not count:
+                pivots.append(0.0)
                 continue
-            z = dtrtrs(L, sorted_rows[t], lower=1)[0][:read]
-            self.distances[t] = z @ z
-            if not lacks:
-                e = known[t, :, None]
-                J, inside = dgemm(1.0 - w, e, e, w, J, trans_b=1, overwrite_c=1), inside * w
-                continue
-            if inside != jitter:
-                diagonal += jitter - inside
-                L = ordered_root(J, order)
-                z = dtrtrs(L, sorted_rows[t], lower=1)[0][:read]
-            places, U = order[read:], np.zeros((lacks + 1, n))
-            U[0] = known[t]
-            U[0, places] = L[read:, :read] @ z
-            U[1:, places] = L[read:, read:].T
-            J = dgemm(1.0 - w, U.T, U.T, w, J, trans_b=1, overwrite_c=1)
-            diagonal += (1.0 - w) * jitter
-            inside = jitter
-            if t == self.last:
-                self.base = np.array(J, order="C")
-                self.base.reshape(-1)[:: n + 1] -= jitter
+            T = every[at : at + count]
+            at += count
+            G = T.dot(P).dot(T.T)
+            G[-1, -1] += own
+            L, failed = dpotrf(G, lower=1)
+            if failed:
+                raise InputError(NOT_DEFINITE)
+            pivot = L[-1, -1]
+            L[-1, -1] = root * pivot
+            V = dtrtrs(L, T, lower=1)[0]
+            Y = V.dot(P).T
+            P = dgemm(less, Y, Y, more, P, trans_b=1, overwrite_c=1)
+            pivots.append(pivot)
+            solved.append(V)
+            if pivot * pivot > FAR * own:
+                break
+        return pivots, solved
 
-    @property
-    def pending(self) -> Array:
-        """The rows since the last one with gaps."""
-        return self.rows[self.last + 1 :]
+    def _precision(self) -> Array:
+        """P before the first row, in the order of Fortran; the log-determinant of its inverse is kept."""
+        S = self.start + np.diag(np.full(len(self.start), self.jitter))
+        root, failed = dpotrf(S.T, lower=0)
+        if failed:
+            raise InputError(NOT_DEFINITE)
+        self._first_log_det = 2.0 * np.log(root.diagonal()).sum()
+        return np.asfortranarray(mirrored(dpotri(root, lower=0)[0]))
+
+    def _sum_up(self, solved: list[Array], lengths: Array, counts: Array, moves: Array) -> None:
+        """S after the last row with gaps, and the variances before every row."""
+        w, n, squares = self.decay, len(self.start), np.zeros(self.rows.shape)
+        after = np.cumsum(moves)  # rows that moved S, up to each
+        partial = np.flatnonzero(counts > 1)
+        last = int(partial[-1]) if len(partial) else -1
+        self.moved, self.pending = int(after[last]) if last >= 0 else 0, self.rows[last + 1 :][moves[last + 1 :]]
+        ends = np.cumsum(counts)
+        lines = np.concatenate([*solved, np.empty((0, n))])
+        lines[ends[moves] - 1] *= lengths[moves, None]
+        squares[moves] = np.add.reduceat(lines**2, (ends - counts)[moves]) if len(lines) else 0.0
+        used = lines[: ends[last] if last >= 0 else 0]
+        weight = np.sqrt((1.0 - w) * w ** (self.moved - after.astype(float)))
+        used *= np.repeat(weight, counts)[: len(used), None]
+        self.base = w**self.moved * self.start + used.T @ used
+        before = (after - moves)[:, None].astype(float)
+        grown = np.cumsum((1.0 - w) * w ** (-1.0 - before) * squares, axis=0)
+        grown = np.concatenate([np.zeros((1, n)), grown[:-1]]) + self.start.diagonal() + self.jitter
+        self.variance = w**before * grown
 
     def distance(self, e: Array) -> Array:
         """Squared distances (T,) of complete residuals (T, N), each under the covariance of its step."""
@@ -95,15 +125,29 @@ class GapCourse:
 
     @cached_property
     def _matrices(self) -> Array:
-        """The covariances (T, N, N), by the same course again."""
-        kept = np.empty((*self.rows.shape, self.rows.shape[1]))
-        orders = np.argsort(self._missing, axis=1, kind="stable")
-        self._run(np.empty(self.rows.shape), self._missing.sum(axis=1).tolist(), orders, kept)
+        """The covariances (T, N, N), row by row."""
+        w, S = self.decay, self.start + np.diag(np.full(len(self.start), self.jitter))
+        kept = np.empty((len(self.rows), *S.shape))
+        for t, row in enumerate(self.rows):
+            kept[t] = S
+            if not self._missing[t].all():
+                filled, unknown = expected_moment(S, row) if self._missing[t].any() else (row, 0.0)
+                S = w * S + (1.0 - w) * (filled[:, None] * filled + unknown)
         return kept
 
     def at(self, t: int) -> Covariance:
         """The covariance of one step."""
         return Covariance(self._matrices[t])
+
+
+def _rows_of_t(rows: Array, missing: Array, counts: Array) -> Array:
+    """The T of every row, one below the other."""
+    moves, ends = counts > 0, np.cumsum(counts)
+    out, unit = np.zeros((int(counts.sum()), rows.shape[1])), np.ones(int(counts.sum()), dtype=bool)
+    unit[ends[moves] - 1] = False
+    out[unit, np.nonzero(missing & moves[:, None])[1]] = 1.0
+    out[~unit] = np.where(missing, 0.0, rows)[moves]
+    return out
 
 
 def expected_residual(S: Array, e: Array) -> Array:

@@ -18,11 +18,9 @@ from jointset.residuals.shrinkage import gram, positive_definite, second_moment,
 from jointset.storage import storable, storable_not_finite
 
 if TYPE_CHECKING:
-    from jointset.residuals.gap_course import GapCourse
     from jointset.residuals.updates import UpdatedCovariance
 
 CALM = 16  # complete rows after which updates of one factorisation are the faster way again
-ROWS = 128  # of a course at most, but for its last gap
 
 
 @storable
@@ -64,13 +62,14 @@ class Constant:
 
 @storable_not_finite("pending")
 class UpdatedState(NamedTuple):
-    """The covariance (N, N) at the last exact factorisation, and the residuals (j, N) since then.
+    """The covariance (N, N) at the last row with gaps or exact factorisation, and the complete residuals (j, N) since.
 
-    A residual of NaN was a row without any reading, which changes nothing.
+    aged: rows that `base` took in since the last exact factorisation, through which jitter has faded.
     """
 
     base: Array
     pending: Array
+    aged: int = 0
 
 
 @storable
@@ -80,8 +79,8 @@ class EWMA:
 
     The recursion starts before the pilot block and runs through it. `jitter` is added to the diagonal at every exact
     factorisation, one in `refresh` steps, and fades with w between them; all else is exact, by rank-one updates
-    (`jointset.residuals.updates`). Of a row with gaps r_t r_t' is what is to be expected of it given what was read, and
-    a factorisation follows; a row without any reading leaves the covariance as it is.
+    (`jointset.residuals.updates`). Of a row with gaps r_t r_t' is what is to be expected of it given what was read; one
+    without any reading leaves the covariance as it is.
     """
 
     half_life: float = 288.0
@@ -112,51 +111,49 @@ class EWMA:
         return UpdatedState(S, np.empty((0, len(S))))
 
     def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
-        """Laws of all rows, a piece for every exact factorisation; these come at fixed counts of rows.
+        """Laws of all rows, in pieces; an exact factorisation comes at fixed counts of rows with a reading.
 
-        After a row with gaps every row is factorised, until some complete ones have come (`GapCourse`).
+        A row with gaps ends its piece, and the next goes through gaps (`GapCourse`) until some complete rows have come.
         """
-        pieces, base, pending, t = [], state.base, state.pending, 0
+        from jointset.residuals.gap_course import GapCourse  # here, as scipy takes longest to import
+
+        pieces, t, calm, (base, pending, aged) = [], 0, 0, state
+        pending = pending[~np.isnan(pending).any(axis=1)]  # older models kept rows without a reading
         gaps = np.flatnonzero(partly_read(residuals))
-        ends = np.append(gaps + 1, len(residuals))  # a row with gaps ends its piece
+        ends = np.append(gaps + 1, len(residuals))
         while t < len(residuals):
-            stop = min(int(ends[np.searchsorted(ends, t, side="right")]), t + self.refresh - len(pending))
-            rows = np.concatenate([pending, residuals[t:stop]]) if len(pending) else residuals[t:stop]
-            single = len(rows) == 1 and np.isnan(rows).any()  # nothing to update
-            covariance = Covariance(self._jittered(base)) if single else self.covariances(base, rows, len(pending))
-            pieces.append(Piece(np.arange(t, stop), covariance))
-            pending, t = rows, stop
-            if partly_read(pending[-1:])[0]:
-                base, pending = self._expected(self.advance(base, pending[:-1]), pending[-1]), pending[:0]
-                stop = self._calm_after(gaps, t, len(residuals))
-                if stop > t:
-                    course = self._course(base, residuals[t:stop])
-                    pieces.append(Piece(np.arange(t, stop), course))
-                    base, pending, t = course.base, course.pending, stop
-            if len(pending) == self.refresh:
-                base, pending = self.advance(base, pending), pending[:0]
+            due = t + self.refresh - aged - len(pending)  # later where rows without a reading come
+            if t < calm:
+                base, aged = self.advance(base, pending), aged + len(pending)
+                course = GapCourse(base, residuals[t : min(calm, due)], self.decay, self.jitter * self.decay**aged)
+                pieces.append(Piece(np.arange(t, t + course.stop), course))
+                base, pending, aged, t = course.base, course.pending, aged + course.moved, t + course.stop
+            else:
+                stop = min(int(ends[np.searchsorted(ends, t, side="right")]), due)
+                rows = np.concatenate([pending, residuals[t:stop]]) if len(pending) else residuals[t:stop]
+                pieces.append(Piece(np.arange(t, stop), self.covariances(base, rows, len(pending), aged)))
+                pending, t = rows[~np.isnan(rows).any(axis=1)], stop
+                if partly_read(rows[-1:])[0]:
+                    base, aged = self.advance(base, pending), aged + len(pending)
+                    base, aged, pending = self._expected(base, rows[-1], aged), aged + 1, pending[:0]
+                    calm = self._calm_after(gaps, t, len(residuals))
+            if aged + len(pending) >= self.refresh:
+                base, pending, aged = self.advance(base, pending), pending[:0], 0
         law = PiecewiseLaw(centers, tuple(pieces), np.ones(centers.shape[1]))
-        return law, UpdatedState(base, pending.copy())
+        return law, UpdatedState(base, pending.copy(), aged)
 
     def _calm_after(self, gaps: Array, t: int, rows: int) -> int:
-        """The row, from t on, at which so many have come without gaps; of a long course a row right after gaps."""
+        """The row, from t on, at which so many have come without gaps."""
         calm = min(CALM, self.refresh)
         later = gaps[np.searchsorted(gaps, t) :]
         far = np.flatnonzero(np.diff(later, prepend=t - 1) > calm)
         near = later[: far[0]] if len(far) else later
-        short = near[: np.searchsorted(near, t + ROWS)]
-        if len(short) < len(near):
-            return int(short[-1]) + 1
         return min(int(near[-1] if len(near) else t - 1) + 1 + calm, rows)
 
-    def _course(self, base: Array, rows: Array) -> GapCourse:
-        """Covariances before each of the rows, which may have gaps, `base` being the one before the first."""
-        from jointset.residuals.gap_course import GapCourse  # here, as scipy takes longest to import
-
-        return GapCourse(base, rows, self.decay, self.jitter)
-
-    def covariances(self, base: Array, rows: Array, first: int) -> UpdatedCovariance:
+    def covariances(self, base: Array, rows: Array, first: int, aged: int) -> UpdatedCovariance | Covariance:
         """Covariances before each of rows[first:], `rows` (j, N) being all residuals since `base`."""
+        if len(rows) == 1 and np.isnan(rows).any():  # nothing to update
+            return Covariance(self._jittered(base, aged))
         from jointset.residuals.updates import UpdatedCovariance  # here, as scipy takes longest to import
 
         seen, complete = complete_before(rows)
@@ -165,20 +162,19 @@ class EWMA:
         whole = rows if complete.all() else np.where(complete[:, None], rows, 0.0)
         active = np.arange(first, len(rows))
         scale = self.decay ** seen[:-1][first:]
-        return UpdatedCovariance(self._jittered(base), whole * weight[:, None], active, scale, weight[first:])
+        return UpdatedCovariance(self._jittered(base, aged), whole * weight[:, None], active, scale, weight[first:])
 
     def advance(self, base: Array, rows: Array) -> Array:
-        """The covariance after these rows, exactly."""
-        kept = rows[~np.isnan(rows).any(axis=1)]
-        weights = (1.0 - self.decay) * self.decay ** np.arange(len(kept) - 1, -1, -1.0)
-        return self.decay ** len(kept) * base + gram(np.sqrt(weights)[:, None] * kept)
+        """The covariance after these complete rows, exactly."""
+        weights = (1.0 - self.decay) * self.decay ** np.arange(len(rows) - 1, -1, -1.0)
+        return self.decay ** len(rows) * base + gram(np.sqrt(weights)[:, None] * rows)
 
-    def _jittered(self, S: Array) -> Array:
-        return S + np.diag(np.full(len(S), self.jitter))
+    def _jittered(self, S: Array, aged: int) -> Array:
+        return S + np.diag(np.full(len(S), self.jitter * self.decay**aged))
 
-    def _expected(self, S: Array, row: Array) -> Array:
+    def _expected(self, S: Array, row: Array, aged: int) -> Array:
         """The covariance S after a row (N,) with gaps."""
-        filled, unknown = expected_moment(self._jittered(S), row)
+        filled, unknown = expected_moment(self._jittered(S, aged), row)
         return self.decay * S + (1.0 - self.decay) * (filled[:, None] * filled + unknown)
 
 
