@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
-from jointset.contracts import Array, Forecast, Law, Pieces, Region
+from jointset.contracts import Array, Forecast, Law, Pieces, Region, State
 
 if TYPE_CHECKING:
     from jointset.algebra.window_laws import WindowLaw
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jointset.panel import Panel
 
 
+Taken = TypeVar("Taken", contravariant=True)  # a state that is only read
 _HAS: dict[tuple[type, type], bool] = {}  # abilities of classes that were asked for
 
 
@@ -45,12 +46,12 @@ def message_start(filter: object) -> str:
 
 
 @runtime_checkable
-class Clocked(Protocol, metaclass=_Remembered):
+class Clocked(Protocol[State], metaclass=_Remembered):
     """A filter, or rule, that may depend on the time of the reading; its `run` takes the times where it does."""
 
     @property
     def follows_clock(self) -> bool: ...
-    def expect(self, state: Any, when: int) -> Any:
+    def expect(self, state: State, when: int) -> State:
         """The state when the next reading is known to come at this time (epoch seconds)."""
         ...
 
@@ -60,17 +61,23 @@ def follows_clock(part: object) -> bool:
     return bool(getattr(part, "follows_clock", False))
 
 
+def expecting(part: object, state: State, when: int) -> State:
+    """The state of a filter or rule when the next reading is known to come at this time (epoch seconds)."""
+    told: State = part.expect(state, when) if isinstance(part, Clocked) and part.follows_clock else state
+    return told
+
+
 @runtime_checkable
-class Several(Protocol, metaclass=_Remembered):
+class Several(Protocol[State], metaclass=_Remembered):
     """A filter that is a pool by itself and can give the laws of its parts; one pass over the readings serves all."""
 
     @property
     def parts(self) -> int: ...
-    def laws(self, state: Any) -> list[Any]:
+    def laws(self, state: State) -> Sequence[AnyLaw]:
         """Laws of the next reading, one of every part."""
         ...
 
-    def run_laws(self, values: Array, state: Any, times: Array | None = None) -> tuple[list[Any], Any]:
+    def run_laws(self, values: Array, state: State, times: Array | None = None) -> tuple[Sequence[AnyLaw], State]:
         """Laws of all rows (T, N), of every part, and the state after the last one."""
         ...
 
@@ -88,10 +95,10 @@ class LooksAhead(Protocol):
 
 
 @runtime_checkable
-class Restarting(Protocol):
+class Restarting(Protocol[State]):
     """A filter whose mean can start afresh while its covariance goes on."""
 
-    def restart(self, state: Any) -> Any:
+    def restart(self, state: State) -> State:
         """The state with an empty history."""
         ...
 
@@ -171,7 +178,7 @@ class Linear(Protocol):
 
 
 @runtime_checkable
-class Differentiable(Protocol):
+class Differentiable(Protocol[Taken]):
     """A filter with a hidden state, the first field of its state, that moves by a map with derivatives."""
 
     @property
@@ -179,16 +186,16 @@ class Differentiable(Protocol):
         """No eigenvalue of an emitted covariance is below it."""
         ...
 
-    def state_map(self, state: Any) -> tuple[Callable[[Any, Array], Any], Any]:
+    def state_map(self, state: Taken) -> tuple[Callable[[Any, Array], Any], Any]:
         """The hidden state after a reading, (h, y) -> h on flat tensors of torch, and the one of `state`."""
         ...
 
 
 @runtime_checkable
-class SideBySide(Protocol):
+class SideBySide(Protocol[Taken]):
     """A filter that runs many copies of itself in one batch."""
 
-    def trajectories(self, states: Sequence[Any], values: Array) -> Iterator[AnyLaw]:
+    def trajectories(self, states: Sequence[Taken], values: Array) -> Iterator[AnyLaw]:
         """Laws (K, N) that K copies emit before each row of values (T, N), from K states: as `run` for each."""
         ...
 
@@ -211,10 +218,10 @@ class Growing(Protocol, metaclass=_Remembered):
 
 
 @runtime_checkable
-class ShapeOfTheHour(Protocol):
+class ShapeOfTheHour(Protocol[State]):
     """A shape that depends on the time of the reading."""
 
-    def at(self, state: Any, time: int) -> Any:
+    def at(self, state: State, time: int) -> State:
         """The state when the next reading is known to come at this time."""
         ...
 

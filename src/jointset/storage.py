@@ -147,7 +147,7 @@ def fits(value: Any, kind: Any) -> bool:
     (True, False, False)
     """
     origin, inner = get_origin(kind), get_args(kind)
-    if kind is Any:
+    if kind is Any or isinstance(kind, TypeVar):
         return True
     if origin in (Union, types.UnionType):
         return any(fits(value, one) for one in inner)

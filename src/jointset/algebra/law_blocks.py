@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import overload
 
 import numpy as np
 
@@ -12,6 +13,10 @@ from jointset.contracts import Forecast
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
 
 
+@overload
+def concatenate(laws: Sequence[LowRankLaw]) -> LowRankLaw: ...
+@overload
+def concatenate(laws: Sequence[AnyLaw]) -> AnyLaw: ...
 def concatenate(laws: Sequence[AnyLaw]) -> AnyLaw:
     """One law from several consecutive batches of one kind."""
     first = laws[0]

@@ -30,7 +30,7 @@ SMALLEST = 1e-3  # a weight below it is none
 STEADY = 1e-10  # share that variances are enlarged by
 
 
-def pooled(laws: Sequence[Any], weights: Array, sizes: Array | None = None) -> LowRankLaw | DenseLaw:
+def pooled(laws: Sequence[AnyLaw], weights: Array, sizes: Array | None = None) -> AnyLaw:
     """The law whose density is the geometric mean of the members'; `weights` (K,), or (T, K) where they move.
 
     `sizes` (K,) multiply the members' covariances.
@@ -38,11 +38,12 @@ def pooled(laws: Sequence[Any], weights: Array, sizes: Array | None = None) -> L
     w = np.asarray(weights, dtype=float)
     shares = w if sizes is None else w / sizes
     first = laws[0].mean  # means are taken from here, so that a level they share is not rounded away
-    kinds: dict[Any, list[int]] = {}
+    full = [(law, shares[..., k, None]) for k, law in enumerate(laws) if not isinstance(law, LowRankLaw)]
+    kinds: dict[tuple[int, ...], dict[int, LowRankLaw]] = {}
     for k, law in enumerate(laws):
-        kinds.setdefault(law.factor.shape if isinstance(law, LowRankLaw) else None, []).append(k)
-    full = [(laws[k], shares[..., k, None]) for k in kinds.pop(None, [])]
-    parts = [_precision([laws[k] for k in own], shares[..., own], first) for own in kinds.values()]
+        if isinstance(law, LowRankLaw):
+            kinds.setdefault(law.factor.shape, {})[k] = law
+    parts = [_precision([*own.values()], shares[..., [*own]], first) for own in kinds.values()]
     diagonal: Any = sum(part.diagonal for part in parts)
     pull: Any = sum(part.pull for part in parts)
     factor: Any = np.concatenate([f for part in parts for f in part.factors], axis=-1) if parts else None

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.abilities import expecting as expecting
 from jointset.abilities import follows_clock
 from jointset.calibration.by_clock import ByClock
 from jointset.calibration.fixed import Fixed
@@ -251,22 +252,17 @@ def _beyond(largest: float, score: Array | float) -> Array:
 AnyRule = Calibration[Any] | SharedLevel
 
 
-def _clock(rule: Any, times: Array | None) -> tuple[Array, ...]:
+def _clock(rule: AnyRule, times: Array | None) -> tuple[Array, ...]:
     """The times as a rule takes them: those that follow the clock do."""
     return () if times is None or not follows_clock(rule) else (times,)
 
 
-def started(rule: Any, scores: Array, times: Array | None = None) -> Any:
+def started(rule: AnyRule, scores: Array, times: Array | None = None) -> Any:
     """State of any rule after calibration scores (m,) or (m, K), with their times where it follows the clock."""
     return rule.start(scores, *_clock(rule, times))
 
 
-def expecting(rule: Any, state: Any, when: int) -> Any:
-    """State of any rule when the next reading is known to come at this time (epoch seconds)."""
-    return rule.expect(state, when) if follows_clock(rule) else state
-
-
-def course(rule: Any, state: Any, scores: Array, times: Array | None = None) -> tuple[Course, Any]:
+def course(rule: AnyRule, state: Any, scores: Array, times: Array | None = None) -> tuple[Course, Any]:
     """The course of any rule through scores (T,) or (T, K), and its state after the last."""
     if isinstance(rule, SharedLevel):
         return rule.run(state, scores, times)

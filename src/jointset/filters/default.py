@@ -11,14 +11,14 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Self
 
 import numpy as np
 
 from jointset.algebra.law_blocks import concatenate
 from jointset.algebra.pooling import distances, student_scores
 from jointset.backbones.interface import seed_list
-from jointset.contracts import Array
+from jointset.contracts import Array, Filter
 from jointset.errors import require
 from jointset.filters.held_out import blocks_of_laws, enough, held_out
 from jointset.filters.node_net import NodeNet, Progress, joined
@@ -27,6 +27,7 @@ from jointset.filters.quick import quick
 from jointset.filters.scaled import ScaledFilter
 from jointset.filters.var import VARFilter
 from jointset.filters.whitened import WhitenedFilter
+from jointset.laws import AnyLaw
 from jointset.panel import Panel
 from jointset.residuals.correlations import FactorCorrelations
 
@@ -34,6 +35,8 @@ FEW = 400  # rows below which nothing is trained
 DENSE = 64  # sensors up to which a law is a matrix
 GAIN = 0.002  # log density a reading that correlations of residuals must bring: less may be chance
 HALF_LIVES = (500.0, 2000.0)  # of the correlations of residuals, in rows, that are tried
+
+Fitted = ScaledFilter[Any] | PooledFilter  # the second is `quick`
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class DefaultFilter:
     def _net(self) -> NodeNet:
         return replace(self.net, device=self.device, steps=self.steps or self.net.steps)
 
-    def fit(self, panel: Panel, *, progress: Progress | None = None, checkpoint: str | Path | None = None) -> Any:
+    def fit(self, panel: Panel, *, progress: Progress | None = None, checkpoint: str | Path | None = None) -> Fitted:
         """The fitted pool: a `ScaledFilter`, or that of `quick` where rows are few."""
         return self.fit_seeds(panel, [self.seed], progress=progress, checkpoint=checkpoint)[0]
 
@@ -72,7 +75,7 @@ class DefaultFilter:
         *,
         progress: Progress | None = None,
         checkpoint: str | Path | None = None,
-    ) -> list[Any]:
+    ) -> list[Fitted]:
         """Independent pools for several seeds (0 .. k - 1 for a number k), trained in one program."""
         seeds = seed_list(seeds)
         if len(panel) < FEW:
@@ -89,8 +92,8 @@ class DefaultFilter:
         after = trained_further(nets, panel, _part(progress, net.steps, 0), again)
         expert = VARFilter(None if panel.n_sensors <= DENSE else FactorCorrelations())
         known, final = expert.fit(early), expert.fit(panel)
-        fitted = [
-            _composed(one.split(), known, (*also.split(), final), late).fit(panel)
+        fitted: list[Fitted] = [
+            _composed(one.split(), known, also.split(), final, late).fit(panel)
             for one, also in zip(nets, after, strict=True)
         ]
         for file in (checkpoint, again):
@@ -105,14 +108,17 @@ def _part(progress: Progress | None, before: int, after: int) -> Progress | None
     return lambda step, total, loss: progress(before + step, before + total + after, loss)
 
 
-def _composed(nets: list[NodeNet], known: VARFilter, final: Sequence[Any], late: Panel) -> ScaledFilter:
+def _composed(
+    nets: list[NodeNet], known: VARFilter, final: Sequence[NodeNet], expert: VARFilter, late: Panel
+) -> ScaledFilter[Any]:
     """The pool with its weights, correlations and scales chosen on rows that its members have not seen.
 
-    `nets` and `known`, the expert, are members as they stand before these rows, `final` those that have seen all.
+    `nets` and `known`, the expert, are members as they stand before these rows, `final` and `expert` have seen all.
     """
-    members = tuple(_recorded(one, late) if late.n_sensors <= DENSE else one for one in (*nets, known))
+    before: tuple[Filter[Any], ...] = (*nets, known)
+    members = tuple(_recorded(one, late) if late.n_sensors <= DENSE else one for one in before)
     trial = PooledFilter(members, frozen=True).weigh(late)
-    pool = _final_pool(trial, [_starting_after(late, net) for net in final[:-1]], final[-1])
+    pool = _final_pool(trial, [_starting_after(late, net) for net in final], expert)
     half_life = _whitening(trial, late)
     if half_life is None:
         return replace(ScaledFilter(trial, frozen=True).choose(late), inner=pool)
@@ -120,7 +126,7 @@ def _composed(nets: list[NodeNet], known: VARFilter, final: Sequence[Any], late:
     return replace(ScaledFilter(white, frozen=True).choose(late), inner=replace(white.after(late), inner=pool))
 
 
-def _final_pool(trial: PooledFilter, nets: list[NodeNet], expert: Any) -> PooledFilter:
+def _final_pool(trial: PooledFilter, nets: list[NodeNet], expert: VARFilter) -> PooledFilter:
     """The pool of members that have seen all rows, learned ones with a weight in one pass."""
     assert trial.weights is not None and trial.sizes is not None
     heard = trial.weights > 0
@@ -145,30 +151,39 @@ def _whitening(pool: PooledFilter, late: Panel) -> float | None:
     return best if gains[best] > gains[None] + GAIN else None
 
 
-def _gain(filter_: Any, panel: Panel) -> float:
+def _gain(filter_: Filter[Any], panel: Panel) -> float:
     """Log density a reading of a panel's rows under the laws of a filter, the first tenth left out."""
     parts = [distances(laws, panel.values[at : at + len(laws.mean)]) for at, laws in blocks_of_laws(filter_, panel)]
     distance, log_det, count = (np.concatenate(part)[len(panel) // 10 :] for part in zip(*parts, strict=True))
     return float(np.nansum(student_scores(distance, log_det, count)[0]) / count.sum())
 
 
-class _Recorded(NamedTuple):
+@dataclass(frozen=True)
+class _Recorded:
     """The laws of a filter on some rows, given out again row by row: what is tried around it need not run it again."""
 
-    laws: Any
+    laws: AnyLaw
+
+    def fit(self, panel: Panel) -> Self:
+        """It is what it is."""
+        return self
 
     def start(self) -> int:
         """Before the first row."""
         return 0
 
-    def law(self, state: int) -> Any:
+    def law(self, state: int) -> AnyLaw:
         """Law of a row."""
         return self.laws[state]
 
-    def run(self, values: Array, state: int) -> tuple[Any, int]:
+    def step(self, state: int, y: Array) -> int:
+        """One row on."""
+        return state + 1
+
+    def run(self, values: Array, state: int) -> tuple[AnyLaw, int]:
         """Laws of the next rows."""
         return self.laws[state : state + len(values)], state + len(values)
 
 
-def _recorded(filter_: Any, panel: Panel) -> _Recorded:
+def _recorded(filter_: Filter[Any], panel: Panel) -> _Recorded:
     return _Recorded(concatenate([laws for _, laws in blocks_of_laws(filter_, panel)]))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 from jointset.abilities import Several
 from jointset.abilities import follows_clock as follows_clock
-from jointset.contracts import Array, Filter, Forecast
+from jointset.contracts import Array, Filter, State
+from jointset.laws import AnyLaw
 from jointset.panel import Panel
 
 SHARE = 0.15  # of the training rows
@@ -32,32 +33,50 @@ def parts_of(filter_: Filter[Any]) -> int:
     return filter_.parts if isinstance(filter_, Several) else 1
 
 
-def laws_of(filter_: Filter[Any], state: Any) -> list[Any]:
+def normal_law(filter_: Filter[State], state: State) -> AnyLaw:
+    """Law of the next reading; of a filter whose sets have one radius it is a normal one."""
+    return cast("AnyLaw", filter_.law(state))
+
+
+def normal_run(filter_: Filter[State], values: Array, state: State, *times: Array | None) -> tuple[AnyLaw, State]:
+    """Laws of all rows, likewise, and the state after the last one."""
+    laws, after = filter_.run(values, state, *times)
+    return cast("AnyLaw", laws), after
+
+
+def laws_of(filter_: Filter[State], state: State) -> Sequence[AnyLaw]:
     """Laws of the next reading: one, or those of the parts."""
-    return filter_.laws(state) if isinstance(filter_, Several) else [filter_.law(state)]
+    return filter_.laws(state) if isinstance(filter_, Several) else [normal_law(filter_, state)]
 
 
-def run_of(filter_: Filter[Any], values: Array, state: Any, *times: Array | None) -> tuple[list[Any], Any]:
+def run_of(filter_: Filter[State], values: Array, state: State, *times: Array | None) -> tuple[Sequence[AnyLaw], State]:
     """Laws of all rows, one for all rows or those of the parts, and the state after the last row."""
     if isinstance(filter_, Several):
         return filter_.run_laws(values, state, *times)
-    law, after = filter_.run(values, state, *times)
+    law, after = normal_run(filter_, values, state, *times)
     return [law], after
 
 
-def plain_run(filter_: Filter[Any], values: Array, state: Any, *times: Array | None) -> tuple[Forecast, Any]:
-    """Laws of all rows and the state after the last one."""
-    return filter_.run(values, state, *times)
-
-
-def blocks_of_laws(
-    filter_: Filter[Any], panel: Panel, run: Callable[..., Any] = plain_run
-) -> Iterator[tuple[int, Any]]:
+def blocks_of_laws(filter_: Filter[Any], panel: Panel) -> Iterator[tuple[int, AnyLaw]]:
     """Laws of consecutive rows of a panel from a fresh state, with the first row of each block."""
+    state = filter_.start()
+    for first, values, times in _blocks(filter_, panel):
+        laws, state = normal_run(filter_, values, state, *times)
+        yield first, laws
+
+
+def blocks_of_parts(filter_: Filter[Any], panel: Panel) -> Iterator[tuple[int, Sequence[AnyLaw]]]:
+    """The same of every part of the filter."""
+    state = filter_.start()
+    for first, values, times in _blocks(filter_, panel):
+        laws, state = run_of(filter_, values, state, *times)
+        yield first, laws
+
+
+def _blocks(filter_: Filter[Any], panel: Panel) -> Iterator[tuple[int, Array, tuple[Array, ...]]]:
+    """First row, values and, where the filter takes them, times of every block."""
     rows, n = panel.values.shape
-    state, size = filter_.start(), max(1, BLOCK // n**2)
+    size, stamps = max(1, BLOCK // n**2), panel.timestamps if follows_clock(filter_) else None
     for first in range(0, rows, size):
         block = slice(first, first + size)
-        times = (panel.timestamps[block],) if follows_clock(filter_) and panel.timestamps is not None else ()
-        laws, state = run(filter_, panel.values[block], state, *times)
-        yield first, laws
+        yield first, panel.values[block], () if stamps is None else (stamps[block],)

@@ -7,22 +7,22 @@ where it was, and tells of the others what it always did. The law of the rest is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Generic, cast
 
 import numpy as np
 
-from jointset.abilities import Clocked, Named, Restarting
-from jointset.contracts import Array, Filter, Law
+from jointset.abilities import Named, Restarting, expecting, follows_clock
+from jointset.contracts import Array, Filter, Law, State
 from jointset.panel import Panel
 from jointset.storage import storable
 
 
 @storable
 @dataclass(frozen=True)
-class KeptFilter:
+class KeptFilter(Generic[State]):
     """The filter of `total` sensors of which those at `places` (k,) are left."""
 
-    inner: Filter[Any]
+    inner: Filter[State]
     places: Array
     total: int
 
@@ -30,19 +30,19 @@ class KeptFilter:
         """The filter fitted afresh on the sensors that are left."""
         return self.inner.fit(panel, **options)
 
-    def start(self) -> Any:
+    def start(self) -> State:
         """That of the filter."""
         return self.inner.start()
 
-    def law(self, state: Any) -> Law:
+    def law(self, state: State) -> Law:
         """Law of the next reading (k,)."""
         return cast("Law", self.inner.law(state)).select(self.places)
 
-    def step(self, state: Any, y: Array) -> Any:
+    def step(self, state: State, y: Array) -> State:
         """State after one reading (k,), NaN = missing."""
         return self.inner.step(state, self._whole(np.asarray(y, dtype=float)))
 
-    def run(self, values: Array, state: Any, times: Array | None = None) -> tuple[Law, Any]:
+    def run(self, values: Array, state: State, times: Array | None = None) -> tuple[Law, State]:
         """Laws of all rows (T, k) and the state after the last one."""
         clock = () if times is None else (times,)
         laws, after = self.inner.run(self._whole(np.asarray(values, dtype=float)), state, *clock)
@@ -66,19 +66,19 @@ class KeptFilter:
     @property
     def follows_clock(self) -> bool:
         """Whether the law depends on the time of the reading."""
-        return isinstance(self.inner, Clocked) and self.inner.follows_clock
+        return follows_clock(self.inner)
 
-    def expect(self, state: Any, when: int) -> Any:
+    def expect(self, state: State, when: int) -> State:
         """The state when the next reading is known to come at this time (epoch seconds)."""
-        inner = self.inner
-        return inner.expect(state, when) if isinstance(inner, Clocked) and inner.follows_clock else state
+        return expecting(self.inner, state, when)
 
-    def restart(self, state: Any) -> Any:
+    def restart(self, state: State) -> State:
         """The state with an empty history, where the filter has one."""
-        return self.inner.restart(state) if isinstance(self.inner, Restarting) else state
+        after: State = self.inner.restart(state) if isinstance(self.inner, Restarting) else state
+        return after
 
 
-def kept(filter_: Filter[Any], places: Array, total: int) -> KeptFilter:
+def kept(filter_: Filter[State], places: Array, total: int) -> KeptFilter[State]:
     """The filter of `total` sensors on those at these places."""
     if isinstance(filter_, KeptFilter):
         return KeptFilter(filter_.inner, filter_.places[places], filter_.total)

@@ -252,7 +252,7 @@ class NodeNet:
         laws, after = self._run(values, state, times)
         return (laws if self.apart else [matched(laws)]), after
 
-    def _run(self, values: Array, state: NodeNetState, times: Array | None) -> tuple[list[Any], NodeNetState]:
+    def _run(self, values: Array, state: NodeNetState, times: Array | None) -> tuple[list[LowRankLaw], NodeNetState]:
         """Laws of every member and the state after the last row, in blocks of rows whose gates stay in the cache."""
         values, size = np.asarray(values, dtype=float), max(1, CACHE // (3 * self.width * self.sensors * self._members))
         blocks = []
@@ -260,7 +260,7 @@ class NodeNet:
             own = slice(first, first + size)
             laws, state = self._advance(values[own], state, None if times is None else times[own], laws=True)
             blocks.append(laws)
-        return list(map(concatenate, zip(*blocks, strict=True))), state
+        return [concatenate(part) for part in zip(*blocks, strict=True)], state
 
     def law_sizes(self, values: Array) -> Array:
         """Numbers (T,) that the work on a row holds: the gates of all sensors."""

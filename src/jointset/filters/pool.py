@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.abilities import Shaped, message_start
+from jointset.abilities import Shaped, expecting, message_start
 from jointset.algebra.law_blocks import concatenate
 from jointset.algebra.pooling import log_scores, log_size, mixture_weights, pooled, some_rows
-from jointset.contracts import Array
+from jointset.contracts import Array, Filter
 from jointset.errors import InputError, require
 from jointset.filters.held_out import (
     BLOCK,
     FEWEST,
     WARMUP,
-    blocks_of_laws,
+    blocks_of_parts,
     enough,
     follows_clock,
     held_out,
@@ -33,6 +33,7 @@ from jointset.filters.held_out import (
     run_of,
 )
 from jointset.filters.remembered import Remembered
+from jointset.laws import AnyLaw
 from jointset.panel import Panel
 from jointset.storage import storable
 
@@ -46,7 +47,7 @@ class PooledState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class PooledFilter(Remembered):
+class PooledFilter(Remembered[PooledState, AnyLaw]):
     """A filter whose law is the geometric mean of its members' laws, weight by weight.
 
     Parameters
@@ -69,7 +70,7 @@ class PooledFilter(Remembered):
     ((2,), 1.0)
     """
 
-    members: tuple[Any, ...]
+    members: tuple[Filter[Any], ...]
     weights: Array | None = None
     sizes: Array | None = None
     frozen: bool = False
@@ -130,14 +131,14 @@ class PooledFilter(Remembered):
         best = min(tried, key=lambda weights: log_size(pooled(laws, weights, sizes), y))
         return replace(self, weights=best, sizes=sizes)
 
-    def _held_out(self, panel: Panel) -> tuple[list[Any], Array]:
+    def _held_out(self, panel: Panel) -> tuple[list[AnyLaw], Array]:
         """Laws of every member and readings, of as many rows after the warm-up as fit into memory."""
         rows, n = panel.values.shape
         kept = WARMUP + some_rows(rows - WARMUP, max(FEWEST, BLOCK // n**2))
         found = []
         for member in self.members:
             blocks = []
-            for first, laws in blocks_of_laws(member, panel, run_of):
+            for first, laws in blocks_of_parts(member, panel):
                 own = kept[(kept >= first) & (kept < first + len(laws[0].mean))] - first
                 blocks.append([law[own] for law in laws])
             found += [concatenate(list(part)) for part in zip(*blocks, strict=True)]
@@ -157,7 +158,7 @@ class PooledFilter(Remembered):
     def expect(self, state: PooledState, when: int) -> PooledState:
         """The state when the next reading is known to come at this time (epoch seconds)."""
         used, pairs = self._used, zip(self.members, state.members, strict=True)
-        told = tuple(m.expect(s, when) if k in used and follows_clock(m) else s for k, (m, s) in enumerate(pairs))
+        told = tuple(expecting(m, s, when) if k in used else s for k, (m, s) in enumerate(pairs))
         same = all(one is before for one, before in zip(told, state.members, strict=True))
         return state if same else PooledState(told)
 
@@ -165,7 +166,7 @@ class PooledFilter(Remembered):
         """Numbers (T,) that the law of a row holds: a matrix of every member."""
         return np.full(len(values), len(self._owners) * values.shape[1] ** 2)
 
-    def _law(self, state: PooledState) -> Any:
+    def _law(self, state: PooledState) -> AnyLaw:
         spoken = ((k, laws_of(self.members[k], state.members[k])) for k in self._used)
         return self._pooled([law for k, laws in spoken for law in self._heard(k, laws)])
 
@@ -176,9 +177,9 @@ class PooledFilter(Remembered):
             after[k] = self.members[k].step(after[k], y)
         return PooledState(tuple(after))
 
-    def run(self, values: Array, state: PooledState, times: Array | None = None) -> tuple[Any, PooledState]:
+    def run(self, values: Array, state: PooledState, times: Array | None = None) -> tuple[AnyLaw, PooledState]:
         """Laws of all rows (T, N) and the state after the last one; `times` (T,) where a member follows the clock."""
-        laws: list[Any] = []
+        laws: list[AnyLaw] = []
         after = list(state.members)
         for k in self._used:
             clock = (times,) if follows_clock(self.members[k]) else ()
@@ -197,7 +198,7 @@ class PooledFilter(Remembered):
         assert self.weights is not None
         return np.unique(self._owners[self.weights > 0]).tolist()
 
-    def _heard(self, k: int, laws: Sequence[Any]) -> list[Any]:
+    def _heard(self, k: int, laws: Sequence[AnyLaw]) -> list[AnyLaw]:
         """Those of a member's laws that have a weight."""
         return [laws[i] for i in self._places[k]]
 
@@ -207,7 +208,7 @@ class PooledFilter(Remembered):
         assert self.weights is not None
         return [np.flatnonzero(self.weights[self._owners == k] > 0).tolist() for k in range(len(self.members))]
 
-    def _pooled(self, laws: list[Any]) -> Any:
+    def _pooled(self, laws: list[AnyLaw]) -> AnyLaw:
         """The one law of all that have a weight."""
         return pooled(laws, *self._shares)
 

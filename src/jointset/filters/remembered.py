@@ -7,19 +7,23 @@ reading is there. States are immutable, so the same state has the same law.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Generic, TypeVar
+
+from jointset.contracts import Law, State
+
+Emitted = TypeVar("Emitted", bound=Law)
 
 
-class Remembered(ABC):
+class Remembered(ABC, Generic[State, Emitted]):
     """A filter that gives out the law of the last state again; subclasses make it in `_law`."""
 
     @abstractmethod
-    def _law(self, state: Any) -> Any:
+    def _law(self, state: State) -> Emitted:
         """Law of the next reading, made anew."""
 
-    def law(self, state: Any) -> Any:
+    def law(self, state: State) -> Emitted:
         """Law of the next reading."""
-        last = self.__dict__.get("_last")
+        last: tuple[State, Emitted] | None = self.__dict__.get("_last")
         if last is None or last[0] is not state:
             last = state, self._law(state)
             self.__dict__["_last"] = last  # one assignment: whoever reads meanwhile sees the old pair or the new

@@ -9,16 +9,25 @@ training rows by log density. What was not read moves nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple
 
 import numpy as np
 
-from jointset.abilities import Shaped, Sized, message_start
+from jointset.abilities import Shaped, Sized, expecting, message_start
 from jointset.algebra.covariance import Covariance
 from jointset.algebra.pooling import distances, student_scores
-from jointset.contracts import Array
+from jointset.contracts import Array, Filter, State
 from jointset.errors import InputError, require
-from jointset.filters.held_out import FEWEST, WARMUP, blocks_of_laws, enough, follows_clock, held_out
+from jointset.filters.held_out import (
+    FEWEST,
+    WARMUP,
+    blocks_of_laws,
+    enough,
+    follows_clock,
+    held_out,
+    normal_law,
+    normal_run,
+)
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw, matrix_of
 from jointset.panel import Panel
 from jointset.storage import storable
@@ -33,17 +42,17 @@ LAST = 1000  # training rows that say what is usual
 
 
 @storable
-class ScaledState(NamedTuple):
+class ScaledState(NamedTuple, Generic[State]):
     """The state of the filter, v (N,) of the sensors, c of the whole."""
 
-    inner: Any
+    inner: State
     sensors: Array
     whole: float
 
 
 @storable
 @dataclass(frozen=True)
-class ScaledFilter:
+class ScaledFilter(Generic[State]):
     """A filter whose law follows the size of recent residuals, sensor by sensor and on the whole.
 
     Parameters
@@ -64,7 +73,7 @@ class ScaledFilter:
     (10,)
     """
 
-    inner: Any
+    inner: Filter[State]
     sensor_half_life: float | None = None
     whole_half_life: float | None = None
     frozen: bool = False
@@ -76,7 +85,7 @@ class ScaledFilter:
             given = getattr(self, name)
             require(given is None or given >= 0, f"{name} must be 0 (none) or a number of rows, got {given}")
 
-    def fit(self, panel: Panel) -> ScaledFilter:
+    def fit(self, panel: Panel) -> ScaledFilter[State]:
         """Half-lives on rows that are held out from the filter first, then the filter on all rows."""
         early, late = held_out(panel)
         chosen = self
@@ -87,7 +96,7 @@ class ScaledFilter:
         require(not several, f"{message_start(fitted.inner)}sets of several radii cannot be scaled")
         return fitted._usual(panel[-LAST:])
 
-    def choose(self, panel: Panel) -> ScaledFilter:
+    def choose(self, panel: Panel) -> ScaledFilter[State]:
         """The same around a fitted filter, half-lives that are None chosen on rows that it was not fitted on."""
         sensors = SENSOR if self.sensor_half_life is None else (self.sensor_half_life,)
         wholes = WHOLE if self.whole_half_life is None else (self.whole_half_life,)
@@ -121,7 +130,7 @@ class ScaledFilter:
                     out[k].append(distances(scaled(some, np.sqrt(course[kept])), y[kept]))
         return [tuple(np.concatenate(part) for part in zip(*blocks, strict=True)) for blocks in out]  # type: ignore[misc]
 
-    def _usual(self, panel: Panel) -> ScaledFilter:
+    def _usual(self, panel: Panel) -> ScaledFilter[State]:
         """The same with v and c as in these rows."""
         sensors, whole = np.ones(panel.n_sensors), 1.0
         if self._moves and len(panel) > WARMUP:
@@ -141,7 +150,7 @@ class ScaledFilter:
     def _moves(self) -> bool:
         return bool(self.sensor_half_life or self.whole_half_life)
 
-    def start(self) -> ScaledState:
+    def start(self) -> ScaledState[State]:
         """The filter's own start, and scales as they usually are."""
         if self.sensors is None:
             raise InputError("the scaled filter is not fitted: call fit(panel) first")
@@ -152,9 +161,9 @@ class ScaledFilter:
         """Whether the law depends on the time of the reading."""
         return follows_clock(self.inner)
 
-    def expect(self, state: ScaledState, when: int) -> ScaledState:
+    def expect(self, state: ScaledState[State], when: int) -> ScaledState[State]:
         """The state when the next reading is known to come at this time (epoch seconds)."""
-        inner = self.inner.expect(state.inner, when)
+        inner = expecting(self.inner, state.inner, when)
         return state if inner is state.inner else state._replace(inner=inner)
 
     def law_sizes(self, values: Array) -> Array:
@@ -162,24 +171,26 @@ class ScaledFilter:
         rows, n = values.shape
         return 2 * self.inner.law_sizes(values) if isinstance(self.inner, Sized) else np.full(rows, 2 * n**2)
 
-    def law(self, state: ScaledState) -> AnyLaw:
+    def law(self, state: ScaledState[State]) -> AnyLaw:
         """Law of the next reading."""
-        law = self.inner.law(state.inner)
+        law = normal_law(self.inner, state.inner)
         return scaled(law, np.sqrt(state.sensors * state.whole)) if self._moves else law
 
-    def step(self, state: ScaledState, y: Array) -> ScaledState:
+    def step(self, state: ScaledState[State], y: Array) -> ScaledState[State]:
         """State after one reading (N,), NaN = missing."""
         inner = self.inner.step(state.inner, y)
         if not self._moves:
             return state._replace(inner=inner)
-        law, distance = self.inner.law(state.inner), np.full(1, np.nan)
+        law, distance = normal_law(self.inner, state.inner), np.full(1, np.nan)
         if self.whole_half_life:
             distance = np.atleast_1d(scaled(law, np.sqrt(state.sensors)).mahalanobis(y))
         return self._moved(((y - law.mean) ** 2 / law.variance)[None], distance, state, inner)[2]
 
-    def run(self, values: Array, state: ScaledState, times: Array | None = None) -> tuple[AnyLaw, ScaledState]:
+    def run(
+        self, values: Array, state: ScaledState[State], times: Array | None = None
+    ) -> tuple[AnyLaw, ScaledState[State]]:
         """Laws of all rows (T, N) and the state after the last one; `times` (T,) where the filter follows the clock."""
-        laws, inner = self.inner.run(values, state.inner, *(() if times is None else (times,)))
+        laws, inner = normal_run(self.inner, values, state.inner, *(() if times is None else (times,)))
         if not self._moves:
             return laws, state._replace(inner=inner)
         squares = (values - laws.mean) ** 2 / laws.variance
@@ -195,8 +206,8 @@ class ScaledFilter:
         return _course(squares, before, self.sensors, self.sensor_half_life or 0.0)
 
     def _moved(
-        self, squares: Array, distance: Array, state: ScaledState, inner: Any
-    ) -> tuple[Array, Array, ScaledState]:
+        self, squares: Array, distance: Array, state: ScaledState[State], inner: State
+    ) -> tuple[Array, Array, ScaledState[State]]:
         """v (T, N) and c (T,) before every row, and the state after the last, from what the rows showed."""
         sensors, last = self._sensors(squares, state.sensors)
         each, usual = (distance / _read(squares))[:, None], np.array([self.whole])

@@ -7,13 +7,14 @@ is fitted twice, the second time with rows that were outliers for their moment c
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from jointset.backbones.var import DENSE, VARBackbone
 from jointset.contracts import Array
 from jointset.errors import InputError, require
+from jointset.laws import AnyLaw
 from jointset.panel import Panel
 from jointset.residuals.correlations import FactorCorrelations, MovingCorrelations
 from jointset.residuals.scale_regression import ScaleRegression, outlier_weights
@@ -50,7 +51,7 @@ class VARFilter:
     (10,)
     """
 
-    correlations: Any = None
+    correlations: MovingCorrelations | FactorCorrelations | None = None
     backbone: VARBackbone = VARBackbone(clock=True, curved=True)  # noqa: RUF009 - a frozen value
     scale: ScaleRegression = ScaleRegression()  # noqa: RUF009 - a frozen value
     cadence: int = 0
@@ -95,7 +96,7 @@ class VARFilter:
         """A history at the training mean, everything else as the training rows left it or usually is."""
         if not self.backbone.fitted:
             raise InputError("the var filter is not fitted: call fit(panel) first")
-        return VARState(self.backbone.start(), self.scale.start(), self.correlations.start(), self.first)
+        return VARState(self.backbone.start(), self.scale.start(), self._fitted.start(), self.first)
 
     @property
     def follows_clock(self) -> bool:
@@ -111,10 +112,15 @@ class VARFilter:
         n = values.shape[1]
         return np.full(len(values), n * (n + REGRESSORS if n <= DENSE else 2 * REGRESSORS))
 
-    def law(self, state: VARState) -> Any:
+    @property
+    def _fitted(self) -> MovingCorrelations | FactorCorrelations:
+        assert self.correlations is not None
+        return self.correlations
+
+    def law(self, state: VARState) -> AnyLaw:
         """Law of the next reading."""
         mean, scale = self._next(state)
-        return self.correlations.law(mean[0], scale[0], state.correlations)
+        return self._fitted.law(mean[0], scale[0], state.correlations)
 
     def step(self, state: VARState, y: Array) -> VARState:
         """State after one reading (N,), NaN = missing."""
@@ -122,7 +128,7 @@ class VARFilter:
         mean, scale = self._next(state)
         residual = row - mean
         memory = self.scale.after(residual, state.memory)
-        correlations = self.correlations.after(residual / scale, state.correlations)
+        correlations = self._fitted.after(residual / scale, state.correlations)
         history = self.backbone.fill(row, state.history)[1:]
         return VARState(history, memory, correlations, state.next + self.cadence)
 
@@ -137,7 +143,7 @@ class VARFilter:
         found: tuple[Array, Array] = kept[1]
         return found
 
-    def run(self, values: Array, state: VARState, times: Array | None = None) -> tuple[Any, VARState]:
+    def run(self, values: Array, state: VARState, times: Array | None = None) -> tuple[AnyLaw, VARState]:
         """Laws of all rows (T, N) and the state after the last one; rows without times follow at the usual interval."""
         if times is None:
             times = state.next + self.cadence * np.arange(len(values))
@@ -145,7 +151,7 @@ class VARFilter:
         residuals = values - means
         past, memory = self.scale.memories(residuals, state.memory)
         scales = self.scale.scales(past, means, times)
-        law, correlations = self.correlations.run(residuals / scales, means, scales, state.correlations)
+        law, correlations = self._fitted.run(residuals / scales, means, scales, state.correlations)
         history = self.backbone.fill(values, state.history)[-self.backbone.lags :].copy()
         after = int(times[-1]) + self.cadence if len(values) else state.next
         return law, VARState(history, memory, correlations, after)

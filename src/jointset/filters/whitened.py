@@ -8,17 +8,19 @@ under a Student-t; what was not read counts by its expectation given what was.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 
+from jointset.abilities import expecting, follows_clock
 from jointset.algebra.covariance import Covariance
 from jointset.algebra.pooling import steady
 from jointset.algebra.triangles import solve_lower
-from jointset.contracts import Array
+from jointset.contracts import Array, Filter, State
 from jointset.errors import require
+from jointset.filters.held_out import normal_law, normal_run
 from jointset.filters.remembered import Remembered
-from jointset.laws import DenseLaw, matrix_of
+from jointset.laws import AnyLaw, DenseLaw, matrix_of
 from jointset.panel import Panel
 from jointset.storage import storable
 
@@ -27,16 +29,16 @@ FREEDOM = 5.0  # degrees of freedom of the weights of far rows
 
 
 @storable
-class WhitenedState(NamedTuple):
+class WhitenedState(NamedTuple, Generic[State]):
     """State of the inner filter, and the running covariance (N, N) of its whitened residuals."""
 
-    inner: Any
+    inner: State
     moment: Array
 
 
 @storable
 @dataclass(frozen=True)
-class WhitenedFilter(Remembered):
+class WhitenedFilter(Remembered[WhitenedState[State], DenseLaw]):
     """A filter whose law has the correlations that the residuals of the inner one show.
 
     Parameters
@@ -51,7 +53,7 @@ class WhitenedFilter(Remembered):
         Set by `fit`: the running covariance at the end of the training rows; None: the identity.
     """
 
-    inner: Any
+    inner: Filter[State]
     half_life: float = 1000.0
     shrink: float = 0.05
     moment: Array | None = None
@@ -60,11 +62,11 @@ class WhitenedFilter(Remembered):
         require(self.half_life > 0, f"the half-life must be positive, got {self.half_life:g}")
         require(0.0 <= self.shrink <= 1.0, f"shrink must lie in [0, 1], got {self.shrink:g}")
 
-    def fit(self, panel: Panel, **options: Any) -> WhitenedFilter:
+    def fit(self, panel: Panel, **options: Any) -> WhitenedFilter[State]:
         """The inner filter on the panel; correlations start from none."""
         return replace(self, inner=self.inner.fit(panel, **options), moment=None)
 
-    def after(self, panel: Panel) -> WhitenedFilter:
+    def after(self, panel: Panel) -> WhitenedFilter[State]:
         """The same with the correlations that the rows of a panel show, around a filter that is fitted."""
         state = self.start()
         size = max(1, BLOCK // panel.n_sensors**2)
@@ -73,7 +75,7 @@ class WhitenedFilter(Remembered):
             state = self.run(panel.values[first : first + size], state, times)[1]
         return replace(self, moment=state.moment)
 
-    def start(self) -> WhitenedState:
+    def start(self) -> WhitenedState[State]:
         """The inner start, and the correlations known so far."""
         inner = self.inner.start()
         n = self.inner.law(inner).mean.shape[-1] if self.moment is None else len(self.moment)
@@ -82,40 +84,42 @@ class WhitenedFilter(Remembered):
     @property
     def follows_clock(self) -> bool:
         """Whether the law depends on the time of the reading."""
-        return bool(getattr(self.inner, "follows_clock", False))
+        return follows_clock(self.inner)
 
-    def expect(self, state: WhitenedState, when: int) -> WhitenedState:
+    def expect(self, state: WhitenedState[State], when: int) -> WhitenedState[State]:
         """The state when the next reading is known to come at this time (epoch seconds)."""
-        inner = self.inner.expect(state.inner, when)
+        inner = expecting(self.inner, state.inner, when)
         return state if inner is state.inner else state._replace(inner=inner)
 
     def law_sizes(self, values: Array) -> Array:
         """Numbers (T,) that the work on a row holds: its law, its root and its shape."""
         return np.full(len(values), 3 * values.shape[1] ** 2)
 
-    def _law(self, state: WhitenedState) -> DenseLaw:
+    def _law(self, state: WhitenedState[State]) -> DenseLaw:
         inner, root = self._root(state)
         return DenseLaw(inner.mean, Covariance(root @ self._shape(state.moment) @ root.T))
 
-    def _root(self, state: WhitenedState) -> tuple[Any, Array]:
+    def _root(self, state: WhitenedState[State]) -> tuple[AnyLaw, Array]:
         """Law of the inner filter and its root; those of the last state are kept, as `law` and `step` both ask."""
         kept = self.__dict__.get("_kept")
         if kept is None or kept[0] is not state:
-            law = self.inner.law(state.inner)
+            law = normal_law(self.inner, state.inner)
             kept = self.__dict__["_kept"] = state, (law, np.linalg.cholesky(steady(matrix_of(law))))
-        found: tuple[Any, Array] = kept[1]
+        found: tuple[AnyLaw, Array] = kept[1]
         return found
 
-    def step(self, state: WhitenedState, y: Array) -> WhitenedState:
+    def step(self, state: WhitenedState[State], y: Array) -> WhitenedState[State]:
         """State after one reading (N,), NaN = missing."""
         law, root = self._root(state)
         moment = self._moved(state.moment, root, np.asarray(y, dtype=float) - law.mean)
         return WhitenedState(self.inner.step(state.inner, y), moment)
 
-    def run(self, values: Array, state: WhitenedState, times: Array | None = None) -> tuple[DenseLaw, WhitenedState]:
+    def run(
+        self, values: Array, state: WhitenedState[State], times: Array | None = None
+    ) -> tuple[DenseLaw, WhitenedState[State]]:
         """Laws of all rows (T, N) and the state after the last one."""
         clock = () if times is None or not self.follows_clock else (times,)
-        laws, after = self.inner.run(values, state.inner, *clock)
+        laws, after = normal_run(self.inner, values, state.inner, *clock)
         matrices = steady(matrix_of(laws))
         roots = np.broadcast_to(np.linalg.cholesky(matrices), (*values.shape, values.shape[-1]))
         residuals = np.asarray(values, dtype=float) - laws.mean
