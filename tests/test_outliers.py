@@ -153,3 +153,16 @@ def test_a_code_for_missing_among_the_readings_is_told() -> None:
         values = CALM.values.copy()
         values[:, 2] = np.linspace(0.0, 99.0, len(values))  # a percentage may well reach 99
         warn_codes(CALM.with_values(values), "training")
+
+
+def test_a_moving_covariance_goes_on_after_rows_no_sensor_gives() -> None:
+    """Its run did not, from 1e9 standard deviations on: a matrix that was not positive definite."""
+    fitted = predictor_for("ewma+aci").fit(CALM[:500]).calibrate(CALM[500:700])
+    for spoiled_sensors in (slice(2, 3), slice(None)):
+        values = CALM.values[700:].copy()
+        values[20, spoiled_sensors] = 1e14
+        run, live = fitted.copy().run(CALM[700:].with_values(values)), fitted.copy()
+        steps = [live.update(row) for row in values]
+        np.testing.assert_allclose([step.score for step in steps], run.score, rtol=1e-3)
+        assert [step.inside for step in steps] == run.inside.tolist()
+        assert not run.inside[20] and run.inside[30:].mean() > 0.8

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jointset.residuals.updates import UpdatedCovariance
 
 CALM = 16  # complete rows after which updates of one factorisation are the faster way again
+FARTHEST = 1e6  # sd of the pilot block that one residual may count for: beyond, all others would lose their digits
 
 
 @storable
@@ -118,6 +119,8 @@ class EWMA:
         from jointset.residuals.gap_course import GapCourse  # here, as scipy takes longest to import
 
         pieces, t, calm, (base, pending, aged) = [], 0, 0, state
+        limit = FARTHEST * np.sqrt(np.diagonal(np.asarray(self.covariance)))
+        residuals = np.clip(residuals, -limit, limit)  # scores are of what was read, wherever that is
         pending = pending[~np.isnan(pending).any(axis=1)]  # older models kept rows without a reading
         gaps = np.flatnonzero(partly_read(residuals))
         ends = np.append(gaps + 1, len(residuals))
