@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from jointset.calibration import ACI, ECI, PID, SAOCP, SFOGD, AgACI, DtACI, Split, Window
+from jointset.calibration import ACI, ECI, PID, SAOCP, SFOGD, AgACI, Contina, DtACI, ResCP, Split, Window
 
 
 @pytest.mark.parametrize(("m", "alpha"), [(99, 0.1), (57, 0.1), (200, 0.05), (9, 0.1)])
@@ -92,6 +92,7 @@ def test_frozen_pool_and_recent_scores_see_a_change_of_scale():
 
 ADAPTIVE = {"aci": ACI(), "agaci": AgACI(), "dtaci": DtACI(), "pid": PID(), "theta": PID(scorecaster="theta")}
 ADAPTIVE |= {"sfogd": SFOGD(), "saocp": SAOCP(), "eci": ECI(), "eci-integral": ECI(form="integral"), "window": Window()}
+ADAPTIVE |= {"contina": Contina(), "rescp": ResCP()}
 
 
 @pytest.mark.parametrize("rule", ADAPTIVE.values(), ids=ADAPTIVE.keys())

@@ -15,11 +15,13 @@ from jointset.calibration.aci import ACI
 from jointset.calibration.agaci import AgACI
 from jointset.calibration.auto import Auto
 from jointset.calibration.by_clock import ByClock
+from jointset.calibration.contina import Contina
 from jointset.calibration.decaying import Decaying
 from jointset.calibration.dtaci import DtACI
 from jointset.calibration.eci import ECI
 from jointset.calibration.pid import PID
 from jointset.calibration.quantiles import minimum_scores
+from jointset.calibration.rescp import ResCP
 from jointset.calibration.saocp import SAOCP
 from jointset.calibration.sfogd import SFOGD
 from jointset.calibration.split import Split
@@ -38,6 +40,8 @@ RULES: dict[str, type[Calibration[Any]]] = {
     "decaying": Decaying,
     "eci": ECI,
     "window": Window,
+    "contina": Contina,
+    "rescp": ResCP,
     "auto": Auto,
 }
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {  # other forms of a rule that have a name
@@ -88,8 +92,10 @@ __all__ = [
     "AgACI",
     "Auto",
     "ByClock",
+    "Contina",
     "Decaying",
     "DtACI",
+    "ResCP",
     "Split",
     "Window",
     "calibration",

@@ -18,6 +18,7 @@ def methods_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object a method.")] = False,
 ) -> None:
     """List every method, default and quick first: names here and in the paper, mean, covariance, and what it needs."""
+    from jointset.calibration import RULES
     from jointset.catalogue import ONE_AT_A_TIME, TABLE
     from jointset.paper_rows import CATALOGUE
 
@@ -35,7 +36,7 @@ def methods_command(
     Console(markup=False, highlight=False, width=max(WIDTH, Console().width)).print(table)
     typer.echo("`jointset fit` trains default, for minutes; quick gives sets in seconds.")
     typer.echo("Rows with one radius take a geometry, and every row a wrap:")
-    typer.echo("METHOD[:ellipsoid|box][+aci|agaci|dtaci|pid|sfogd|saocp|decaying|eci|window|auto], as in ewma:box+aci.")
+    typer.echo(f"METHOD[:ellipsoid|box][+{'|'.join(RULES)}], as in ewma:box+aci.")
     typer.echo("+clock-aci, +clock-dtaci, ...: that wrap by the clock, where readings have times.")
     names = ", ".join(ONE_AT_A_TIME)
     typer.echo(
