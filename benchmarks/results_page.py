@@ -24,7 +24,7 @@ from jointset.methods import parse, rule_of
 from jointset.paper import printed
 from jointset.bench.tables.model import REUSED
 from jointset.bench.tables.measured import SLACK, Summary, summed
-from jointset.bench.winners import MEASURE, Standing, shape_of, standings, ties
+from jointset.bench.winners import MEASURE, Key, Standing, shape_of, standings, ties
 from jointset.calibration import RULES
 from jointset.methods import FILTERS, METHODS
 
@@ -101,11 +101,15 @@ class Results:
         self.table, self.runs = table, runs
         parts = table[table["alpha"].eq(ALPHA)].groupby("protocol")
         self.summaries = {str(protocol): summed(part) for protocol, part in parts}
+        self._of: dict[Place, dict[Key, Summary]] = {}
+        for protocol, found in self.summaries.items():
+            for key, one in found.items():
+                self._of.setdefault((protocol, key[0]), {})[key] = one
+        self._orders: dict[tuple[Place, str], list[Standing]] = {}
 
     def rows(self, place: Place) -> list[Row]:
         """All rows of a cell that went well."""
-        found = self.summaries.get(place[0], {})
-        return [Row(key[2], key[1], key[3], one) for key, one in found.items() if key[0] == place[1] and one.seeds]
+        return [Row(key[2], key[1], key[3], one) for key, one in self._of.get(place, {}).items() if one.seeds]
 
     def find(self, place: Place, method: str, mean: str = "", variant: str = "") -> Row | None:
         """A row; around its own mean, else the linear one, where none is named."""
@@ -128,7 +132,9 @@ class Results:
 
     def order(self, place: Place, shape: str, kind: str = "any") -> list[Standing]:
         """Rows at target, the best first (`jointset.bench.winners`); kind: any, learned, filter or other."""
-        found = standings(self.summaries.get(place[0], {}), place[1], place[0], shape)
+        if (place, shape) not in self._orders:
+            self._orders[place, shape] = standings(self._of.get(place, {}), place[1], place[0], shape)
+        found = self._orders[place, shape]
         return [one for one in found if kind == "any" or kind in kinds(one.key[2])]
 
     def best(self, place: Place, shape: str = "ellipsoid", kind: str = "any") -> Row | None:

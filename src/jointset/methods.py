@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from jointset.abilities import Splitting
@@ -43,6 +44,7 @@ class Name(NamedTuple):
         return self.method + (f":{self.geometry}" if self.geometry else "") + (f"+{self.wrap}" if self.wrap else "")
 
 
+@lru_cache(maxsize=1024)
 def parse(name: str) -> Name:
     """The parts of `METHOD[:GEOMETRY][+WRAP]`.
 

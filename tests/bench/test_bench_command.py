@@ -303,7 +303,7 @@ def test_learned_filters_and_backbones_in_a_quick_look(few, tmp_path):
 
 def start(folder: Path, cell: str) -> subprocess.Popen[bytes]:
     code = "from jointset.cli import main; main()"
-    options = ["--cells", cell, "--methods", "static,conditional", "--seeds", "2", "--protocol", "table"]
+    options = ["--cells", cell, "--methods", "conditional,static:ellipsoid", "--seeds", "2", "--protocol", "table"]
     command = [sys.executable, "-c", code, "bench", *options, "--out", str(folder), "--jobs", "2"]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 

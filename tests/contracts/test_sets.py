@@ -22,13 +22,13 @@ KINDS = ("static", "ewma:box", "group", "per-group-factor", "copula", "multidim-
 @pytest.fixture(scope="module")
 def blocks():
     """A network whose noise jumps inside the test block; hourly rows, some cells of the test block empty."""
-    made = generate_grssf("E", n=8, seed=3, length=2100).panel
+    made = generate_grssf("E", n=8, seed=3, length=1920).panel
     values = made.values.copy()
-    values[1800:] *= np.where(np.arange(300) > 150, 4.0, 1.0)[:, None]
+    values[1800:] *= np.where(np.arange(120) > 60, 4.0, 1.0)[:, None]
     rng = np.random.default_rng(0)
-    gaps = rng.random(values.shape) < 0.1 * (np.arange(2100) >= 1800)[:, None]
+    gaps = rng.random(values.shape) < 0.1 * (np.arange(1920) >= 1800)[:, None]
     values[gaps] = np.nan
-    panel = Panel(values, made.sensors, timestamps=3600 * np.arange(2100), adjacency=made.adjacency)
+    panel = Panel(values, made.sensors, timestamps=3600 * np.arange(1920), adjacency=made.adjacency)
     return panel[:1200], panel[1200:1800], panel[1800:]
 
 

@@ -8,7 +8,7 @@ from scipy.signal import lfilter
 
 from jointset import GraphLGSSM, Panel, generate_grssf
 from jointset.datasets.cells import build_cell, cell
-from jointset.datasets.origins import Source, Treatment, name_parts
+from jointset.datasets.origins import Source, Treatment, name_parts, named_source
 from jointset.errors import InputError
 from jointset.inputs.adjacency import correlation_knn, haversine_kernel, road_kernel
 
@@ -58,7 +58,8 @@ def kalman_row(found):
 def metr_la_tables(real_data):
     """The cells of ten seeds."""
     real_data("metr-la.npz")
-    return [cell("metr-la-20", "table", seed) for seed in range(10)]
+    source = named_source("metr-la-20", 0)
+    return [build_cell(source, "metr-la-20", "table", seed) for seed in range(10)]
 
 
 def test_table_reproduces_the_authors_kalman_row(metr_la_tables):

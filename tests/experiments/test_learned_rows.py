@@ -9,7 +9,7 @@ from jointset.catalogue import FILTERS, LEARNED
 from jointset.datasets.cells import cell
 from jointset.experiments.rows import fitted_row, run_row, run_rows
 
-QUICK = {"steps": 40, "recipe": "fast"}
+QUICK = {"steps": 12, "recipe": "fast"}
 BY_RECIPE = [name for name in LEARNED if isinstance(FILTERS[name](), ByRecipe)]
 
 
@@ -31,7 +31,7 @@ def test_learned_rows_run_through_a_real_cell(base, ett):
         assert abs(run.joint - 0.9) < (0.01 if name.endswith("+aci") else 0.2)
     for name in names:
         assert not np.array_equal(found[name, 0].mean, found[name, 1].mean)
-    if base == "gnf-node":  # all train by the same program
+    if base == "gnf-node" and ett.protocol == "table":  # all train by the same program, in both protocols
         alone = run_row(f"{base}+aci", ett, seed=1, training=QUICK)
         np.testing.assert_allclose(found[f"{base}+aci", 1].width, alone.width, rtol=2e-2)  # trained in float32
         assert abs(found[f"{base}+aci", 1].joint - alone.joint) < 0.005

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from jointset.calibration.cost_agaci import CostAgACI
-from jointset.datasets.cells import cell
+from jointset.datasets.cells import build_cell, cell
+from jointset.datasets.origins import named_source
 from jointset.experiments.rows import fitted_row, run_row
 from jointset.inputs.communities import spectral_groups
 
@@ -22,7 +23,8 @@ PRINTED = {  # mean width_full and joint coverage over seeds 0-9
 @pytest.fixture(scope="module")
 def cells(real_data):
     real_data("metr-la.npz")
-    return [cell("metr-la-20", "table", seed) for seed in range(10)]
+    source = named_source("metr-la-20", 0)
+    return [build_cell(source, "metr-la-20", "table", seed) for seed in range(10)]
 
 
 @pytest.mark.parametrize("name", PRINTED)

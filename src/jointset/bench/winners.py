@@ -51,9 +51,9 @@ def standings(summaries: Mapping[Key, Summary], cell: str, protocol: str, shape:
     seeds = {seed for one in rows.values() for seed in one.seeds} if seeded_cell(cell, protocol) else set()
     found = []
     for key, one in rows.items():
-        size = one.number(MEASURE[shape])
-        fair = shape_of(key[2]) == shape and one.at_target() and seeds <= one.seeds.keys()
-        if fair and size is not None and math.isfinite(size.value):
+        fair = shape_of(key[2]) == shape and seeds <= one.seeds.keys() and one.at_target()
+        size = one.number(MEASURE[shape]) if fair else None
+        if size is not None and math.isfinite(size.value):
             found.append(Standing(key, one, size.value, size.spread or 0.0))
     return sorted(found, key=lambda standing: standing.size)
 
