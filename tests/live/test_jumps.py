@@ -18,6 +18,7 @@ from jointset.inputs.jumps import (
     start_jumps,
     usual_jumps,
 )
+from jointset.inputs.sensor_health import unknown_usual, words_on_jumps
 from jointset.live.alarms import Alarms, Config, state_from_json, state_to_json
 from jointset.live.displaced import Jumps
 from jointset.live.happenings import GREEN, Happening, happening
@@ -180,9 +181,12 @@ def test_a_cleared_jump_needs_a_new_one(engine, standing, errors):
     assert feed(engine, state, errors[5150:5160], at=6)[1] == []
 
 
-def test_without_a_graph_or_with_few_rows_nobody_looks_for_jumps(errors):
+def test_without_a_graph_or_with_few_rows_nobody_looks_for_jumps_and_words_say_so(errors, usual):
     assert usual_jumps(errors, None, 300) is None
     assert usual_jumps(errors[:50], edges_of(RING), 300) is None
+    assert "--graph FILE" in words_on_jumps(unknown_usual(N), None)
+    assert "too few" in words_on_jumps(unknown_usual(N), edges_of(RING))
+    assert words_on_jumps(unknown_usual(N)._replace(jumps=usual), edges_of(RING)) == ""
 
 
 @pytest.mark.filterwarnings("error")

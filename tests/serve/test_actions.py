@@ -8,8 +8,10 @@ import pytest
 pytest.importorskip("fastapi")
 
 from conftest import client_of
+from jointset.live.alarms import state_to_json
 from jointset.live.network import AS_USUAL
 from jointset.live.opening import open_network
+from jointset.methods import predictor_for
 
 FIRST = 1_700_000_000
 
@@ -81,6 +83,27 @@ def test_a_change_that_was_acknowledged_can_be_calibrated_on(alarmed, model, tmp
         assert other.get("/city/region").json() == region
     again.close()
     assert told == []
+
+
+def test_limits_of_jumps_are_renewed_by_a_calibration_and_after_a_restart(panel, tmp_path):
+    ring = np.roll(np.eye(8), 1, axis=1) + np.roll(np.eye(8), -1, axis=1)
+    rows, model = panel.with_graph(ring), tmp_path / "ring"
+    predictor_for("kalman").fit(rows[:800]).calibrate(rows[800:]).save(model)
+    network = open_network("city", model, tmp_path / "store")
+    limits = [network.engine.jumps.limits.tolist()]
+    with client_of({"city": network}) as client:
+        client.post("/city/observations", json=shifted(network, 300))
+        for count in (300, 60):  # the second are too few for limits of jumps: those of the first stay
+            assert client.post(f"/city/recalibrate?rows={count}").status_code == 200
+            limits.append(network.engine.jumps.limits.tolist())
+        client.post("/city/observations", json=shifted(network, 20, 2, 4.0, FIRST + 300 * 300))
+        stood = network.standing
+    network.close()
+    assert limits[0] != limits[1] == limits[2]
+    again = open_network("city", model, tmp_path / "store")
+    again.close()
+    assert again.engine.jumps.limits.tolist() == limits[2]
+    assert state_to_json(again.standing.alarms) == state_to_json(stood.alarms)
 
 
 def test_recalibrate_says_why_it_cannot(served, rows):

@@ -7,9 +7,12 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+from conftest import client_of
 from jointset.errors import InputError
 from jointset.inputs.fleet import Fleet
 from jointset.live.formats import Reader
+from jointset.live.network import AS_USUAL
+from jointset.live.opening import open_network
 
 T = 1_700_000_000
 
@@ -54,3 +57,30 @@ def test_both_ways_read_the_same(text, taken):
     found, took = read(text)
     assert took is taken
     assert (found, took) == read(text, fast=False)
+
+
+def test_readings_by_other_names_in_every_format(model, rows, tmp_path):
+    asked = AS_USUAL._replace(fleet=Fleet({"old": "s000"}))
+    renamed = [
+        {"time": row["time"], "values": {"old" if k == "s000" else k: v for k, v in row["values"].items()}}
+        for row in rows
+    ]
+    wide = "\n".join(
+        [",".join(["time", *renamed[1]["values"]]), ",".join(map(str, [rows[1]["time"], *rows[1]["values"].values()]))]
+    )
+    network = open_network("city", model, tmp_path / "store", asked)
+    with client_of({"city": network}) as client:
+
+        def post(body, kind):
+            return client.post("/city/observations", content=body, headers={"content-type": kind})
+
+        assert post(json.dumps(renamed[:1]), "application/json").status_code == 200
+        assert post(wide, "text/csv").status_code == 200
+        assert post(f"time,sensor,value\n{rows[2]['time']},old,1.5\n", "text/csv").status_code == 200
+        assert post("m,sensor=old value=2.5 1900000000000000000\n", "text/plain").status_code == 200
+        both = {"time": 1_900_001_000, "values": {"old": 1.0, "s000": 2.0}}
+        refused = post(json.dumps([both]), "application/json")
+        assert refused.status_code == 422 and "s000" in refused.json()["error"]
+        kept = client.get("/city/history").json()["rows"]
+    network.close()
+    assert [row["values"]["s000"] for row in kept][:3] == [rows[0]["values"]["s000"], rows[1]["values"]["s000"], 1.5]

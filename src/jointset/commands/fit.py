@@ -106,6 +106,7 @@ def fit_command(
     from jointset.horizons.calibrating_ahead import require_horizon
     from jointset.inputs.adjacency import correlation_knn
     from jointset.inputs.fleet import without_dead
+    from jointset.inputs.sensor_health import words_on_jumps
     from jointset.inputs.sensor_places import read_places
     from jointset.methods import predictor_for, taken_by_fit, three_blocks, whole_name
     from jointset.panel import Panel
@@ -186,6 +187,8 @@ def fit_command(
         typer.echo(f"{panel}: {data.describe()}")
         if data.adjacency is None:
             typer.echo(f"No graph: {WITHOUT_GRAPH.get(name.method, 'sensors are not mixed')}.")
+        if words := words_on_jumps(predictor.usual, predictor.graph):
+            typer.echo(f"Alarms: {words}.")
         typer.echo(f"Fitted on {len(train)} rows, calibrated on {len(calibrating)} ({predictor.n_calibration} scores).")
         if run is not None:
             show_summary(run, alpha, f"On the last {several(len(test), 'row')}")

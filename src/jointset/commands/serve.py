@@ -22,6 +22,7 @@ def serve_command(
     keep: Annotated[int, typer.Option(help="Rows of each network that are kept.")] = 100_000,
     cadence: Annotated[int | None, typer.Option(help="Seconds between rows, where the model knows none.")] = None,
     grace: Annotated[int | None, typer.Option(help="Seconds to wait for single readings; else half a cadence.")] = None,
+    rename: readings.Rename = None,
     ignore_unknown: readings.IgnoreUnknown = False,
     lowest: readings.Lowest = None,
     highest: readings.Highest = None,
@@ -54,6 +55,7 @@ def serve_command(
         raise InputError("the service needs FastAPI and uvicorn: pip install 'jointset[serve]'") from None
     from threadpoolctl import threadpool_limits
 
+    from jointset.inputs.sensor_health import words_on_jumps
     from jointset.live.app import make_app
     from jointset.live.heads import BoundedHeads
     from jointset.live.network import Settings
@@ -73,13 +75,17 @@ def serve_command(
         require_tls(tls_cert, tls_key)
     tokens = () if token_file is None else read_tokens(token_file)
     guard = Guard(tokens, rate, 2 * rate, int(most_mib * 2**20), frozenset(allow_host or ()))
-    settings = Settings(keep, 500, cadence, grace, ignore_unknown, limits_asked(lowest, highest))
+    fleet = readings.fleet_asked(None, rename, ignore_unknown)
+    settings = Settings(keep, 500, cadence, grace, fleet, limits_asked(lowest, highest))
     named, out = named_models(models), asked_for(webhook or (), webhook_secret, alarm_log)
     with threadpool_limits(1):  # many small products: one thread is faster, and always adds in one order
         networks = {name: open_network(name, model, store, settings, note) for name, model in named.items()}
         for name, network in networks.items():
             sensors, rows = several(len(network.sensors), "sensor"), several(network.standing.number, "row")
             note(f"{name}: {sensors}, {rows} in the store")
+            predictor = network.standing.predictor
+            if words := words_on_jumps(predictor.usual, predictor.graph):
+                note(f"{name}: {words}")
         couriers = [one for network in networks.values() for one in open_ways(network, out, note)]
         bridge = None
         if mqtt is not None:

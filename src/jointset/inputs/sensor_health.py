@@ -14,6 +14,7 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import some
+from jointset.inputs.graph_edges import Edges
 from jointset.inputs.jumps import UsualJumps
 from jointset.inputs.row_clock import Event
 from jointset.panel import Panel
@@ -121,6 +122,14 @@ def usual_of(panel: Panel) -> Usual:
     same, gap = np.array([_spells(column) for column in np.ascontiguousarray(values.T)], dtype=np.int64).T
     counts = np.maximum(np.count_nonzero(~np.isnan(values), axis=0), 1)
     return Usual(np.nansum(values, axis=0) / counts, same, gap, panel.cadence)
+
+
+def words_on_jumps(usual: Usual | None, graph: Edges | None) -> str:
+    """Why nobody looks for jumps of neighbourhoods, in words; empty where somebody does."""
+    if usual is not None and usual.jumps is not None:
+        return ""
+    why = "no graph, so" if graph is None else "too few calibration rows, or no three sensors that are near each other:"
+    return f"{why} jumps of neighbourhoods raise no alarm, only scores do" + (": give --graph FILE" * (graph is None))
 
 
 def unknown_usual(n: int) -> Usual:

@@ -109,6 +109,7 @@ class Alarms:
         self.config, self.sensors, self.n = config, tuple(sensors), len(sensors)
         self.place = {name: i for i, name in enumerate(self.sensors)}
         self.near = _closed(np.zeros((self.n, self.n)) if neighbours is None else np.asarray(neighbours))
+        self.cadence = cadence
         self.rows_a_day = DAY / (cadence or USUAL_CADENCE)
         around = Neighbourhoods(edges_of(neighbours), self.n)
         fits = jumps is not None and jumps.form == FORM and len(jumps.sets) == len(around)

@@ -152,7 +152,7 @@ class Reader:
 
     def _plain(self, row: Any) -> Whole | None:
         """A row as nearly all are, time and numbers by the names of sensors; None where it has to be looked at."""
-        if type(row) is not dict or row.keys() != PLAIN or type(row["values"]) is not dict:
+        if type(row) is not dict or row.keys() != PLAIN or type(row["values"]) is not dict or self.fleet.rename:
             return None
         time, given, place = row["time"], row["values"], self.place
         seconds: int | None = time if type(time) is int and 10**9 <= time < 10**10 else None

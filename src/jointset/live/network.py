@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from jointset.errors import InputError
-from jointset.inputs.fleet import Fleet
+from jointset.inputs.fleet import AS_IT_IS, Fleet
 from jointset.live.alarms import Alarms
 from jointset.live.answers import Answer
 from jointset.live.formats import Reader
@@ -39,7 +39,7 @@ class Settings(NamedTuple):
     every: int = 500  # numbers between two snapshots
     cadence: int | None = None  # seconds of a step, where the model has none or another one is wanted
     grace: int | None = None  # seconds to wait for single readings after a step; half a cadence unless given
-    ignore_unknown: bool = False
+    fleet: Fleet = AS_IT_IS  # names that readings come by
     limits: Limits = UNLIMITED
 
 
@@ -60,7 +60,7 @@ class Network:
         self.name, self.store, self.standing, self.engine, self.settings = name, store, standing, engine, settings
         self.lock = lock  # on the folder, as long as the network is served
         self.sensors, self.began = predictor.sensors, time.time()
-        self.reader = Reader(self.sensors, Fleet(ignore_unknown=settings.ignore_unknown, left_out=predictor.left_out))
+        self.reader = Reader(self.sensors, settings.fleet._replace(left_out=predictor.left_out))
         cadence = settings.cadence or standing.usual.cadence
         grace = (cadence or 0) // 2 if settings.grace is None else settings.grace
         self.rule = Rule(cadence or 1, grace)
@@ -142,21 +142,21 @@ class Network:
     def _commit(self, jobs: list[Post | Act]) -> None:
         """Do the requests, bring all of it to the disk, and only then answer; senders that have gone are left out."""
         jobs = [job for job in jobs if job.done.set_running_or_notify_cancel()]
-        standing, held, newest = self.standing, self.held, self.newest
+        standing, engine, held, newest = self.standing, self.engine, self.held, self.newest
         results: list[tuple[Any, Any, bool]] = []  # future, result or error, whether it is an error
         entries: list[Entry] = []
         changes: list[Any] = []
         try:
             with self.store.writing():
                 if self._idle():
-                    work = Work(self, standing, held, newest)
+                    work = Work(self, standing, engine, held, newest)
                     work.close_all()
                     work.flush()
                     standing, held, newest = work.standing, work.held, work.newest
                     entries += work.entries
                     changes += work.changes
                 for job in jobs:
-                    work = Work(self, standing, held, newest)
+                    work = Work(self, standing, engine, held, newest)
                     try:
                         result = work.do(job)
                     except Exception as error:  # of this request alone: nothing of it was written
@@ -164,7 +164,7 @@ class Network:
                         results.append((job.done, error, True))
                         continue
                     work.flush()
-                    standing, held = work.standing, work.held
+                    standing, engine, held = work.standing, work.engine, work.held
                     entries += work.entries
                     changes += work.changes
                     newest = work.newest
@@ -177,7 +177,7 @@ class Network:
             self._fail(jobs, error)
             return
         self.trouble = None
-        self.standing, self.held, self.newest = standing, held, newest
+        self.standing, self.engine, self.held, self.newest = standing, engine, held, newest
         self._snapshot = standing.number if due else self._snapshot
         if entries or not all(failed for _, _, failed in results):
             self._heard = time.monotonic()

@@ -52,8 +52,7 @@ def open_network(
     try:
         with readable(place / FILE):
             store, predictor = _store(place, model, name, print_)
-            engine = engine_for(predictor, settings.cadence)
-            standing = standing_of(store, predictor, engine, notice)
+            standing, engine = standing_of(store, predictor, settings.cadence, notice)
             if engine.jumps is None and predictor.usual is not None and predictor.usual.jumps is not None:
                 notice(f"{name}: an older jointset fitted the model, no jumps of neighbourhoods are seen: fit it again")
     except StoreError as error:
@@ -89,25 +88,28 @@ def fingerprint(model: Path) -> str:
     return hashlib.sha256(told.encode()).hexdigest()
 
 
-def standing_of(store: Store, model: JointPredictor, engine: Alarms, notice: Callable[[str], None]) -> Standing:
-    """Where the network stands: the last snapshot, moved on through the log after it."""
+def standing_of(
+    store: Store, model: JointPredictor, cadence: int | None, notice: Callable[[str], None]
+) -> tuple[Standing, Alarms]:
+    """Where the network stands, and its alarms: the last snapshot, moved on through the log after it."""
     found = store.snapshot()
-    standing = start(model, engine) if found is None else _restored(found, model, store)
-    differ = 0
+    standing = start(model, engine_for(model, cadence)) if found is None else _restored(found, model, store)
+    engine, differ = engine_for(standing.predictor, cadence), 0
     for entry in store.entries(after=standing.number):
         require(
             entry.number == standing.number + 1, f"{store.path}: number {standing.number + 1} of the log is missing"
         )
         if entry.answer.get("action") == "recalibrate":
             first, last = entry.answer["first"], entry.answer["last"]
-            standing, same = recalibrated(standing, engine, list(store.entries(first - 1, last + 1)))[0], True
+            standing, engine, _ = recalibrated(standing, engine, list(store.entries(first - 1, last + 1)))
+            same = True
         else:
             standing, same = replayed(standing, engine, entry)
         differ += not same
     if differ:
         what = f"{differ:,} of the rows and actions after the last snapshot came to something else than before"
         notice(f"{store.path}: {what}: was jointset, NumPy or --cadence changed?")
-    return standing
+    return standing, engine
 
 
 def _restored(found: tuple[int, bytes], model: JointPredictor, store: Store) -> Standing:

@@ -10,7 +10,7 @@ import numpy as np
 from jointset.errors import InputError, require
 from jointset.live.alarms import Alarms
 from jointset.live.happenings import Change
-from jointset.live.standing import Standing
+from jointset.live.standing import Standing, engine_for
 from jointset.live.store import ROW, Entry, Store
 from jointset.panel import Panel
 
@@ -28,16 +28,17 @@ def rows_since_change(standing: Standing, store: Store, rows: int | None) -> tup
     return store.start_of_last(MOST, since=int(min(known))), last
 
 
-def recalibrated(standing: Standing, engine: Alarms, rows: Sequence[Entry]) -> tuple[Standing, list[Change]]:
-    """The network calibrated on rows of its log, those that counted; alarms of the change end.
+def recalibrated(standing: Standing, engine: Alarms, rows: Sequence[Entry]) -> tuple[Standing, Alarms, list[Change]]:
+    """The network calibrated on rows of its log, those that counted, and its alarms; those of the change end.
 
     The filter takes the same rows again from its start, so it stands where it stood, but for what it has forgotten.
+    Limits of jumps are renewed; those of before stay where the rows are too few for them.
     """
     kept = [row for row in rows if row.kind == ROW and row.values is not None]
     require(bool(kept), "there are no rows to calibrate on yet")
     values = np.stack([row.values for row in kept if row.values is not None])
     times = np.array([row.seconds for row in kept])
-    predictor = standing.predictor.copy()
+    predictor, before = standing.predictor.copy(), standing.predictor.usual
     increasing = bool((np.diff(times) > 0).all())
     panel = Panel(values, predictor.sensors, timestamps=times if increasing else None)
     try:
@@ -46,11 +47,14 @@ def recalibrated(standing: Standing, engine: Alarms, rows: Sequence[Entry]) -> t
             predictor.calibrate(panel)
     except InputError as error:
         raise InputError(f"cannot calibrate on {len(kept)} rows: {error}") from None
+    if predictor.usual is not None and predictor.usual.jumps is None and before is not None:
+        predictor.usual = predictor.usual._replace(jumps=before.jumps)
     state, changes = standing.alarms, []
     for alarm in state.open:
         if alarm.kind in ENDED:
             state, told = engine.act(state, alarm.id, "clear", standing.clock.latest or 0)
             changes += told
+    engine = engine_for(predictor, engine.cadence, engine.config)
     fresh = engine.start(predictor.calibration_scores)
     alarms = fresh._replace(open=state.open, alarms=state.alarms)
-    return standing._replace(number=standing.number + 1, predictor=predictor, alarms=alarms), changes
+    return standing._replace(number=standing.number + 1, predictor=predictor, alarms=alarms), engine, changes

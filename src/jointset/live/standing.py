@@ -55,7 +55,7 @@ class Standing(NamedTuple):
         return ailing(self.health, self.usual, self.predictor.sensors)
 
 
-def engine_for(predictor: JointPredictor, cadence: int | None, config: Config | None = None) -> Alarms:
+def engine_for(predictor: JointPredictor, cadence: float | None, config: Config | None = None) -> Alarms:
     """The alarms of a model."""
     usual = predictor.usual.cadence if predictor.usual else None
     names, graph = predictor.sensors, predictor.graph

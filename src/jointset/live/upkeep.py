@@ -11,7 +11,6 @@ from typing import NamedTuple
 from jointset.errors import InputError, require
 from jointset.live import history
 from jointset.live.opening import locked, standing_of
-from jointset.live.standing import engine_for
 from jointset.live.store import FILE, Store, StoreError, readable
 from jointset.methods import load_predictor
 from jointset.support.atomic import whole_file
@@ -58,7 +57,7 @@ def _checked(place: Path) -> Iterator[Fact]:
         yield Fact(name, "size", f"{size}, {store.size() / max(count, 1):,.0f} bytes a row", True)
         model = load_predictor(place / "model")
         told: list[str] = []
-        standing = standing_of(store, model, engine_for(model, None), told.append)
+        standing = standing_of(store, model, None, told.append)[0]
         where = f"it comes to row {standing.number:,}" + (f"; {told[0]}" if told else "")
         yield Fact(name, "snapshot and replay", where, not told)
     store.close()

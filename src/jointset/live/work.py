@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jointset.errors import InputError
 from jointset.inputs.outliers import require_sane
 from jointset.inputs.times import iso
+from jointset.live.alarms import Alarms
 from jointset.live.answers import Answer, answer_of
 from jointset.live.formats import Batch, Whole
 from jointset.live.happenings import Change, plain
@@ -40,8 +41,8 @@ class Act(NamedTuple):
 class Work:
     """What one request does, from a standing to the next; nothing is written before `flush`."""
 
-    def __init__(self, network: Network, standing: Standing, held: Held, newest: int | None) -> None:
-        self.network, self.standing, self.held, self.newest = network, standing, held, newest
+    def __init__(self, network: Network, standing: Standing, engine: Alarms, held: Held, newest: int | None) -> None:
+        self.network, self.standing, self.engine, self.held, self.newest = network, standing, engine, held, newest
         self.entries: list[Entry] = []
         self._mine: dict[tuple[int | None, bytes], Entry] = {}  # of these, by time; late ones also by their readings
         self.changes: list[tuple[int, Answer]] = []  # of alarms, each with its number of the log
@@ -78,7 +79,7 @@ class Work:
     def _row(self, row: Whole) -> Answer:
         """Count one row, or keep it as late."""
         network = self.network
-        self.standing, entry, changes = taken(self.standing, network.engine, row, network.settings.limits)
+        self.standing, entry, changes = taken(self.standing, self.engine, row, network.settings.limits)
         self._wrote(entry, changes)
         return answer_of(entry, network.sensors)
 
@@ -90,7 +91,7 @@ class Work:
         action = {**action, "time": int(time.time()) if now is None else now}
         if "minutes" in action:
             action["until"] = action["time"] + 60 * action.pop("minutes")
-        self.standing, changes = acted(self.standing, self.network.engine, action)
+        self.standing, changes = acted(self.standing, self.engine, action)
         self._wrote(Entry(self.standing.number, ACTION, None, None, None, action), changes)
         return {"row": self.standing.number, "changes": [plain(one) for one in changes]}
 
@@ -99,7 +100,7 @@ class Work:
         network = self.network
         first, last = rows_since_change(self.standing, network.store, action.get("rows"))
         rows = list(network.store.entries(first - 1, last + 1))
-        self.standing, changes = recalibrated(self.standing, network.engine, rows)
+        self.standing, self.engine, changes = recalibrated(self.standing, self.engine, rows)
         done = {"action": "recalibrate", "first": first, "last": last}
         self._wrote(Entry(self.standing.number, ACTION, None, None, None, done), changes)
         scores = self.standing.predictor.n_calibration
