@@ -26,7 +26,7 @@ ON = ("metr-la-20", "table") if os.environ.get("JOINTSET_DATA") else ("grssf-a-3
 AUTHORS = (5.0, 7.0)  # seconds a seed of the authors' own code for these rows on one core
 NON_LEARNED = "static,conditional,factor+aci,group+agaci,per-group-factor+aci,kalman,kalman-tuned,copula"
 SHORT = "static:ellipsoid,factor,group,per-group-factor,spectral,ewma,rolling,time-of-day,local,kalman"
-TASKS = 200  # of these rows and 20 seeds
+ROWS = SHORT.count(",") + 1  # tasks a seed
 ALPHA, GAMMAS, LOOKBACK, HALF_LIFE, WINDOW = 0.1, (0.001, 0.005, 0.01, 0.02, 0.05), 400, 288, 288
 
 
@@ -226,7 +226,7 @@ def bench(folder: str, *options: str) -> tuple[float, float]:
     return took, max(written) - min(written)
 
 
-def ceiling() -> float:
+def ceiling(rounds: int) -> float:
     """How much faster two copies of the same single-threaded work go side by side than one after the other."""
     code = "import bench; bench.seven_rows_quietly()"
     folder = os.path.dirname(os.path.abspath(__file__))
@@ -237,7 +237,7 @@ def ceiling() -> float:
         assert all(process.wait() == 0 for process in running)
         return time.perf_counter() - start
 
-    alone, together = (min(times) for times in zip(*((copies(1), copies(2)) for _ in range(2)), strict=True))
+    alone, together = (min(times) for times in zip(*((copies(1), copies(2)) for _ in range(rounds)), strict=True))
     return 2 * alone / together
 
 
@@ -256,13 +256,13 @@ def commands(folder: str, rounds: int, seeds: int) -> None:
         ("1 job", f"{one:.1f} s", f"{one_on:.1f} s from the first file to the last"),
         ("2 jobs", f"{two:.1f} s (wanted: at most 120 s for 10 seeds)", f"{two_on:.1f} s"),
         ("2 jobs against 1", f"{one / two:.2f}x as fast (wanted: 1.7x)", f"{one_on / two_on:.2f}x"),
-        ("two copies of such work at once, no engine", f"{ceiling():.2f}x: the most these cores give", ""),
+        ("two copies of such work at once, no engine", f"{ceiling(rounds):.2f}x: the most these cores give", ""),
     ]
     title = "jointset bench: all non-learned rows of METR-LA-20, protocol table, start and end included"
     show(f"{title}, {seeds} seeds, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", rows)
 
 
-def engine(name: str) -> None:
+def engine(name: str, seeds: int) -> None:
     """Print seconds of all tasks through an engine, in all and from the first finished task to the last.
 
     Called in a process of its own, as a command is: to load the engine and to start and end its workers counts.
@@ -273,19 +273,19 @@ def engine(name: str) -> None:
     from jointset.commands.bench import HERE, engine_named
 
     cells, protocol = ON
-    planned = tasks([cells], methods_named(SHORT), range(20), protocols=[protocol])
+    planned = tasks([cells], methods_named(SHORT), range(seeds), protocols=[protocol])
     start = time.perf_counter()
     starter(*HERE[name])
     ends = [time.perf_counter() for _ in engine_named(name, 2)(planned)]
-    assert len(ends) == len(planned) == TASKS
+    assert len(ends) == len(planned) == ROWS * seeds
     print(time.perf_counter() - start, ends[-1] - ends[0])
 
 
-def dask_overhead(rounds: int) -> None:
-    folder = os.path.dirname(os.path.abspath(__file__))
+def dask_overhead(rounds: int, tasks: int) -> None:
+    folder, seeds = os.path.dirname(os.path.abspath(__file__)), max(1, tasks // ROWS)
 
     def took(name: str) -> list[float]:
-        code = f"if __name__ == '__main__': import bench; bench.engine({name!r})"
+        code = f"if __name__ == '__main__': import bench; bench.engine({name!r}, {seeds})"
         done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
         return [float(word) for word in done.stdout.split()]
 
@@ -295,7 +295,7 @@ def dask_overhead(rounds: int) -> None:
         ("local, 2 workers", f"{local:.1f} s", f"{local_on:.1f} s from the first task to the last"),
         ("Dask, 2 workers", f"{dask:.1f} s ({more(dask, local)})", f"{dask_on:.1f} s ({more(dask_on, local_on)})"),
     ]
-    title = f"{TASKS} tasks on {ON[0]}, the import of the engine, the start and the end of its workers included"
+    title = f"{ROWS * seeds} tasks on {ON[0]}, the import of the engine, the start and the end of its workers included"
     show(f"{title}, load {os.getloadavg()[0]:.1f}", rows, "wanted: at most +10 %")
 
 
@@ -305,10 +305,10 @@ def more(a: float, b: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, usual in (("rounds", 3), ("seeds", 10)):
+    for name, usual in (("rounds", 2), ("seeds", 2), ("tasks", 100)):
         parser.add_argument(f"--{name}", type=int, default=usual)
     asked = parser.parse_args()
-    dask_overhead(asked.rounds)
+    dask_overhead(asked.rounds, asked.tasks)
     if not os.environ.get("JOINTSET_DATA"):
         print("set JOINTSET_DATA to a folder with metr-la.npz for the rest")
         return

@@ -27,7 +27,7 @@ SCRIPTS = {  # and what makes each short
     "rows": (),
     "published": (),
     "gnf": ("--steps", "60"),
-    "bench": ("--rounds", "1", "--seeds", "2"),
+    "bench": ("--rounds", "1", "--seeds", "1", "--tasks", "50"),
 }
 
 
