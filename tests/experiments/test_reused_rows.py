@@ -65,9 +65,9 @@ def test_the_loss_of_every_row_is_foreseen(name):
     rng, n, m, joint, foreseen = np.random.default_rng(5), 24, 300, [], 0.0
     graph = np.kron(np.eye(3), np.ones((8, 8)) - np.eye(8))
     mixing = rng.normal(size=(n, n))
-    for _ in range(40):
-        made = Panel(rng.normal(size=(100 + 2 * m + 300, n)) @ mixing, [f"s{i}" for i in range(n)], adjacency=graph)
-        train, other, calibration, test = made[:100], made[100 : 100 + m], made[100 + m : 100 + 2 * m], made[-300:]
+    for _ in range(20):
+        made = Panel(rng.normal(size=(100 + 2 * m + 1200, n)) @ mixing, [f"s{i}" for i in range(n)], adjacency=graph)
+        train, other, calibration, test = made[:100], made[100 : 100 + m], made[100 + m : 100 + 2 * m], made[-1200:]
         pair = []
         for pilot in (calibration, other):
             predictor = row(name, warmup=1, standardize=False, backbone=GPVARBackbone(ridge=1e15))

@@ -27,9 +27,9 @@ import sys
 sys.path[:0] = sys.argv[1:3]
 from jointset import GNF, JointPredictor, generate_grssf
 
-train, _, calibration, test = generate_grssf("A", n=8, length=1500).panel.split()
-assert len(GNF(steps=5).fit(train, seeds=2)) == 2
-filter_ = GNF(node=True, steps=5)
+train, _, calibration, test = generate_grssf("A", n=8, length=900).panel.split()
+assert len(GNF(steps=2).fit(train, seeds=2)) == 2
+filter_ = GNF(node=True, steps=2)
 filter_.fit(train, checkpoint=sys.argv[3])
 run = JointPredictor(filter_).fit(train).calibrate(calibration).run(test)
 assert 0.5 < run.joint <= 1.0

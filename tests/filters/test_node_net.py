@@ -207,7 +207,7 @@ def test_an_interrupted_training_ends_in_all_threads(clocked):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        NodeNet(steps=1_000_000).fit(clocked, progress=interrupt)
+        NodeNet(steps=1_000_000, width=4, window=24, batch=2).fit(clocked, progress=interrupt)
 
 
 def test_refuses_settings_that_make_no_filter():

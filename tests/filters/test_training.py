@@ -149,12 +149,12 @@ class Killed(Exception):
 @pytest.mark.parametrize("in_order", [False, True], ids=["windows", "in order"])
 def test_a_killed_run_resumes_to_the_same_result(shift, series, tmp_path, in_order):
     model = NodeModel(N, 2, 8, shift)
-    recipe = Recipe(steps=200, batch=1 if in_order else 4, window=10, in_order=in_order, skip_share=0.1)
+    recipe = Recipe(steps=150, batch=1 if in_order else 4, window=10, in_order=in_order, skip_share=0.1)
     whole = train(model, series, recipe, [0, 1])
     path = tmp_path / "run.checkpoint"
 
     def kill(step, total, loss):
-        if step > 120:
+        if step > 60:
             raise Killed
 
     with pytest.raises(Killed):
