@@ -1,5 +1,6 @@
 """A wrap around a published row: its sets scaled by a factor that follows the scores."""
 
+import warnings
 from dataclasses import fields
 
 import numpy as np
@@ -151,3 +152,20 @@ def test_a_wrap_starts_from_what_was_read(maker):
     score = made.run(panel[2600:], regions=False).score
     ranks = np.sort(made.calibration_scores).searchsorted(score[~np.isnan(score)]) / made.n_calibration
     assert ranks.mean() == pytest.approx(0.5, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (SPCI("empirical"), "each of 4 sensors has an interval of 90% and all are inside in fewer rows, 65.6% if"),
+        (MultiDimSPCI("network", epochs=1), "a network of 128 inputs learns from 351 rows and covers too little"),
+        (SPCI("empirical", bonferroni=True), None),
+        (SPCI("empirical", wrap=Split()), None),
+        (MultiDimSPCI("empirical"), None),
+    ],
+)
+def test_a_row_that_cannot_hold_all_sensors_says_so_in_a_line(panel, row, said):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        row.fit(panel[:400]).calibrate(panel[400:800])
+    assert [said in str(one.message) for one in told] == ([True] if said else [])

@@ -23,6 +23,7 @@ a reading, to move the sets: a row without any leaves them where they are.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -42,6 +43,7 @@ from jointset.residuals.incomplete import complete_around, complete_residuals, c
 from jointset.storage import storable
 
 SHARE = 0.5  # of the calibration residuals that start the rule, where a wrap is calibrated on the others
+ROWS = 10  # an input of a network below which it learns them by heart
 LEAST = 1e-3  # of a sensor's residual sd: an interval of no length cannot be scaled
 
 
@@ -193,6 +195,8 @@ class PublishedFilter:
         )
         state = state._replace(covariance=covariance_with_gaps(residuals))
         if not self.wrapped:
+            if short := falls_short(self.rule, *residuals.shape):
+                warnings.warn(f"{self.name}: {short}", stacklevel=5)
             parameters, own = self.rule.radii(self.rule.start(residuals), residuals[:0])
             state = state._replace(own=own, ahead=tuple(np.array(part[-1:]) for part in parameters))
             sets = OwnSets(
@@ -264,6 +268,18 @@ class PublishedFilter:
             means[: max(lags - state.seen, 0)] = self.backbone.mean
         history = self.backbone.fill(values, state.history)[-lags:].copy()
         return means, state._replace(history=history, seen=min(state.seen + len(values), lags))
+
+
+def falls_short(rule: SetRule, rows: int, n: int) -> str:
+    """Why the sets of a rule hold rows of n sensors too seldom, in a line; empty where nothing says so beforehand."""
+    level = 1.0 - rule.alpha
+    if getattr(rule, "bonferroni", True) is False and n > 1:
+        each = f"each of {n} sensors has an interval of {level:.0%} and all are inside in fewer rows"
+        return f"{each}, {level**n:.1%} if their errors are independent: add +aci for a joint set"
+    inputs = n * int(getattr(rule, "lags", 0)) if getattr(rule, "variant", "") == "network" else 0
+    if ROWS * inputs <= rows:
+        return ""
+    return f"a network of {inputs:,} inputs learns from {rows:,} rows and covers too little: add +aci, or more rows"
 
 
 def published(
