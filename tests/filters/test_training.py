@@ -243,3 +243,16 @@ def test_gaps_of_a_window_hold_the_last_reading_on_any_axis_of_time():
     windows = torch.stack([values, values.flip(0)])  # (batch, time, sensor)
     assert torch.equal(last_seen(windows[None], 2)[0, 0], wanted)
     assert torch.equal(last_seen(windows.transpose(0, 1)[None], 1)[0, :, 0], wanted)
+
+
+@pytest.mark.parametrize("kind", [PooledModel, NodeModel])
+def test_a_gap_in_a_training_window_is_its_predicted_mean_as_in_later_rows(kind):
+    model, rng = kind(3, 2, 4, np.eye(3)), np.random.default_rng(0)
+    weights = type(first := model.initial(rng))(*(torch.as_tensor(x)[None].double() for x in first))
+    windows = torch.as_tensor(rng.normal(size=(1, 2, 5, 3)))
+    state = model.zero_state(1, 2).double()
+    mean = model.laws(weights, windows.transpose(1, 2)[:, :-1], state)[0]
+    expected, gap = windows.clone(), windows.clone()
+    expected[:, :, 2, 1], gap[:, :, 2, 1] = mean[:, 1, :, 1], torch.nan
+    found, wanted = (model.loss(weights, rows, state, 2, True)[0] for rows in (gap, expected))  # of rows after the gap
+    torch.testing.assert_close(found, wanted)

@@ -38,16 +38,26 @@ class _Model:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Likelihood of the readings after the first, summed over the window and averaged over the batch (S,).
 
-        Missing readings are left out of the likelihood; as inputs they are the last reading before them (or zero).
+        Missing readings are left out of the likelihood; as inputs they are their predicted mean, as in later rows.
         """
         windows = windows.transpose(1, 2)  # (S, window + 1, B, N): time leads, for the recursion
         filled, seen = windows, None
         if gaps:
             missing = torch.isnan(windows)
-            filled, seen = last_seen(windows, 1), (~missing[:, 1:]).to(windows.dtype)
+            filled, seen = self._filled(weights, windows, missing, state), (~missing[:, 1:]).to(windows.dtype)
         mean, diagonal, factor, after = self.laws(weights, filled[:, :-1], state)
         nll = low_rank_nll(filled[:, 1:] - mean, diagonal, factor, seen)  # (S, window, B)
         return nll[:, skip:].sum(1).mean(-1), after
+
+    def _filled(self, weights: Any, windows: torch.Tensor, missing: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+        """Windows (S, window + 1, B, N) with gaps at their predicted mean.
+
+        That is the mean after last readings in place of gaps: means after means would go step by step.
+        """
+        filled = last_seen(windows, 1)
+        with torch.no_grad():
+            mean = self.laws(weights, filled[:, :-1], state)[0]
+        return torch.cat([filled[:, :1], torch.where(missing[:, 1:], mean, filled[:, 1:])], dim=1)
 
     def laws(self, weights: Any, inputs: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Mean, diagonal, factor of the readings that follow inputs (S, T, B, N), and the state after them."""
