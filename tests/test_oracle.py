@@ -6,12 +6,12 @@ from scipy.stats import betabinom, chi2, kstest
 
 from jointset import GraphLGSSM, JointPredictor, Split, generate_grssf
 
-SEEDS, KEPT, TESTS, WARMUP, ALPHA = 200, 199, 50, 50, 0.1
+SEEDS, KEPT, TESTS, WARMUP, ALPHA = 80, 199, 200, 50, 0.1
 
 
 @pytest.fixture(scope="module")
 def runs():
-    """Short independent runs: 199 kept calibration scores and 50 test steps each."""
+    """Short independent runs: 199 kept calibration scores and 200 test steps each."""
     length = WARMUP - 1 + KEPT + TESTS
     out = []
     for seed in range(SEEDS):
@@ -24,7 +24,7 @@ def runs():
 
 
 def test_joint_coverage_lies_in_the_exact_band(runs):
-    """Test hits of one run are beta-binomial(50, k, m + 1 - k); their sum over runs is the convolution."""
+    """Test hits of one run are beta-binomial(200, k, m + 1 - k); their sum over runs is the convolution."""
     k = int(np.ceil((KEPT + 1) * (1 - ALPHA) - 1e-9))
     pmf = betabinom(TESTS, k, KEPT + 1 - k).pmf(np.arange(TESTS + 1))
     size = SEEDS * TESTS + 1

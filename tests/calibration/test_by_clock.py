@@ -216,3 +216,9 @@ def test_a_live_row_is_taken_at_its_own_time(blocks):
     answers = list(Stream(predictor.copy()).answers(lines))
     assert [answer["radius"] for answer in answers] == run.radius.tolist()
     assert run.radius[0] != predictor.radius
+
+
+def test_the_spread_of_a_course_is_that_of_the_log_scores_around_their_quantile():
+    """From the middle of what is held to the middle of what is missed: half of a uniform law, at 90 %."""
+    scores = np.exp(np.random.default_rng(0).permutation(np.linspace(0.0, 1.0, 2001)))
+    assert course_of(scores, np.arange(2001), 0.1).spread == pytest.approx(0.5, abs=0.01)

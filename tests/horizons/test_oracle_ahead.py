@@ -5,7 +5,7 @@ from scipy.stats import chi2, kstest
 
 from jointset import GraphLGSSM, JointPredictor, Split, generate_grssf
 
-SEEDS, N, H, KEPT, TESTS, WARMUP, ALPHA = 200, 8, 4, 160, 30, 50, 0.1
+SEEDS, N, H, KEPT, TESTS, WARMUP, ALPHA = 66, 8, 4, 160, 150, 50, 0.1
 
 
 def hits_of_one(scores):
@@ -17,7 +17,7 @@ def hits_of_one(scores):
 
 
 def test_simultaneous_coverage_lies_in_the_exact_band():
-    """The hits of one run are those of moving sums of independent chi-squares; the band is that of 200 runs."""
+    """The hits of one run are those of moving sums of independent chi-squares; the band is that of all runs."""
     hits, scores = 0, []
     length = WARMUP - 1 + KEPT + TESTS + H - 1
     for seed in range(SEEDS):

@@ -300,3 +300,13 @@ def test_few_maxima_that_happen_to_lie_close_make_no_low_limit():
         state, changes = engine.step(state, happening(step, 300.0 * t, GREEN))
         predictor, told = step.after, told + changes
     assert told == []
+
+
+@pytest.mark.parametrize(
+    ("before", "taken"), [([1.0, 1.0, 1.0], 3.0), ([2.0, 0.5, 0.0], 2.5), ([math.nan, 1.0, 1.0], 2.0)]
+)
+def test_what_stood_out_before_a_jump_is_taken_off(before, taken):
+    """All three rows before it count, those that are missing as 0."""
+    rest = [6.0, 1.0, 0.0, 2.0]
+    plain, found = (jump(np.array([*rows, *rest])[:, None])[0, 0] for rows in ([0.0] * 3, before))
+    assert plain - found == pytest.approx(taken / (2.0 * math.sqrt(3.0)))
