@@ -52,7 +52,7 @@ dist:
 	$(DIST)/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl mypy pandas-stubs
 	$(DIST)/python benchmarks/stranger.py $(DIST)
 
-# the code of a user and every example of README and the pages under pyright, which is a package of npm
+# the code of a user, every example of README and the pages, and the tutorials under pyright, a package of npm
 pyright: $(READY)
 	$(BIN)/python tests/typed/page_blocks.py build/typed
 	npx --yes pyright@1.1.414

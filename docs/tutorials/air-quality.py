@@ -63,7 +63,7 @@ import matplotlib.pyplot as plt
 longest = max(stations, key=lambda name: np.isnan(test.values[:, stations.index(name)]).sum())
 i = stations.index(longest)
 figure, (top, below) = plt.subplots(2, 1, figsize=(11, 5), sharex=True, layout="constrained")
-when = test.timestamps.astype("datetime64[s]")
+when = np.array(test.timestamps, dtype="datetime64[s]")
 top.fill_between(
     when, filled.lower[:, i], filled.upper[:, i], where=hidden[:, i], color="#cfe0ee", label="interval, silent station"
 )

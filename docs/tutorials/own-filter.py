@@ -6,6 +6,7 @@
 
 # %%
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class Holt:
     level: float = 0.5
     trend: float = 0.1
     damping: float = 0.8
-    covariance: np.ndarray | None = None  # set by fit
+    covariance: Any = None  # an array, set by fit
 
     def fit(self, panel):
         unit = replace(self, covariance=np.eye(panel.n_sensors))

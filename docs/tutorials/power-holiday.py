@@ -40,7 +40,7 @@ runs = {}
 for rule in ("split", "auto"):
     model = predictor(f"var+{rule}").fit(train).calibrate(calibration)
     runs[rule] = model.run(later)
-day = pd.to_datetime(later.timestamps, unit="s", utc=True).normalize()
+day = pd.to_datetime(later.to_pandas().index).normalize()
 table = pd.DataFrame({rule: pd.Series(run.inside).groupby(day).mean() for rule, run in runs.items()})
 print(table.round(2).head(6).to_string())
 

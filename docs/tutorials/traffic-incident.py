@@ -5,6 +5,8 @@
 # breaks down near one detector. We want to hear of it early, and to hear *where*.
 
 # %%
+import numpy as np
+
 from jointset import plot, predictor
 from jointset.datasets.city import DAY, Incident, simulate_city, with_trouble
 
@@ -26,7 +28,7 @@ print(f"before the incident {quiet.joint:.1%} of the rows were inside their set 
 # Now row by row, as a stream would. `contributions` says how much of the strangeness goes away without a sensor.
 
 # %%
-live, blame = model.copy(), None
+live, blame = model.copy(), np.zeros(len(model.sensors))
 live.run(evening[: incident.first])
 for t, row in enumerate(evening.values[incident.first : incident.first + 8]):
     shares = live.contributions(row)
@@ -45,7 +47,7 @@ run = model.run(evening)
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13, 3.8), layout="constrained")
 near = slice(incident.first - 40, incident.first + 50)
 plot.score(run, left)
-left.set_xlim(*evening.timestamps.astype("datetime64[s]")[[near.start, near.stop]])
+left.set_xlim(*np.array(evening.timestamps, dtype="datetime64[s]")[[near.start, near.stop]])
 plot.map(live, dict(zip(live.sensors, blame, strict=True)), middle)
 middle.set_title("to blame, after ten minutes")
 plot.band(run, incident.sensor, right)
