@@ -31,12 +31,12 @@ test-sktime:
 	.venv-sktime/bin/pip install --quiet --disable-pip-version-check -e '.[sktime]' pytest
 	OMP_NUM_THREADS=1 .venv-sktime/bin/pytest -W ignore tests/adapters/test_sktime.py
 
-# the oldest versions that pyproject.toml allows; tools that check or serve pages are left out
+# the oldest versions that pyproject.toml allows; tools that check code, build pages or fuzz a service are left out
 test-lowest:
 	$(PYTHON) -m venv .venv-lowest
 	$(LOWEST)/pip install --quiet --disable-pip-version-check -c constraints-lowest.txt \
-		-e '.[learn,dask,hdf5,xarray,sklearn]' pytest pytest-xdist hypothesis statsmodels POT
-	OMP_NUM_THREADS=1 $(LOWEST)/pytest -n 2 --ignore=src/jointset/live -W ignore
+		-e '.[learn,serve,mqtt,dask,hdf5,xarray,sklearn]' httpx pytest pytest-xdist hypothesis statsmodels POT
+	OMP_NUM_THREADS=1 $(LOWEST)/pytest -n 2 -W ignore
 
 # the five commands of docs/quickstart.md in an empty folder, from a new environment to a page, within three minutes
 newcomer:

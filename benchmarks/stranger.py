@@ -5,15 +5,19 @@
 Prints the size of the environment, how long the import and each command take, and checks the code of a user with mypy.
 """
 
+import importlib.metadata
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from table import show
 
 ROOT = Path(__file__).parents[1]
@@ -39,8 +43,22 @@ def import_seconds(folder: str) -> float:
     return statistics.median(float(one.stdout) for one in found[1:])
 
 
-def megabytes(folder: Path) -> float:
-    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20
+def needed(name: str, found: frozenset[str] = frozenset()) -> frozenset[str]:
+    """A package and all that it needs, without extras."""
+    found |= {canonicalize_name(name)}
+    for text in importlib.metadata.requires(name) or ():
+        other = Requirement(text)
+        if canonicalize_name(other.name) not in found and (
+            other.marker is None or other.marker.evaluate({"extra": ""})
+        ):
+            found = needed(other.name, found)
+    return found
+
+
+def megabytes(packages: Iterable[str]) -> float:
+    """Size of the files of installed packages, compiled ones included."""
+    files = {file.locate() for name in packages for file in importlib.metadata.files(name) or ()}
+    return sum(file.lstat().st_size for file in map(Path, files) if file.is_file()) / 1e6
 
 
 def main(commands: Path) -> None:
@@ -52,8 +70,10 @@ def main(commands: Path) -> None:
         assert (Path(folder) / "model" / "report.html").stat().st_size > 10_000
         strict = [sys.executable, "-m", "mypy", "--strict", str(ROOT / "tests" / "typed" / "user_code.py")]
         rows.append(("mypy --strict on a user's code", f"{timed(strict, folder):.1f} s", ""))
-    inside = Path(sys.prefix) / "lib"
-    rows.append(("packages of the environment", f"{megabytes(inside):.0f} MB", "with pip, build, twine and mypy"))
+    packages = needed("jointset")
+    rows.append(
+        ("size on disk", f"{megabytes(packages):.0f} MB", f"the {len(packages)} packages it needs, itself among them")
+    )
     show("from the wheel, without torch", rows)
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import typer
+from typer.testing import CliRunner
 
 import jointset
 from jointset.cli import app
+from jointset.contracts import Method
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -83,23 +86,82 @@ def names_of_examples() -> dict:
     train, calibration, test = panel[:500], panel[500:700], panel[700:]
     row = test.values[0].copy()
     predictor = jointset.predictor("ewma").fit(train).calibrate(calibration)
-    given = {"predictor": predictor, "train": train, "calibration": calibration, "test": test, "panel": train}
+    given = {
+        "predictor": predictor,
+        "Method": Method,
+        "Walk": jointset.StaticFilter,
+        "train": train,
+        "calibration": calibration,
+        "test": test,
+        "panel": train,
+    }
     return given | {"row": row, "rows": test.values[:12], "y": np.where(np.arange(8) == 2, np.nan, row)}
 
 
-@pytest.mark.parametrize("name", ["attribution", "imputation", "horizons"])
+@pytest.mark.parametrize("name", ["attribution", "imputation", "horizons", "training", "benchmark"])
 def test_a_short_example_runs(name: str, names_of_examples: dict):
     (block,) = blocks(DOCS / f"{name}.md", "python")
+    block = block.replace('recipe="sharp"', 'recipe="sharp", steps=2').replace("panel, 10", "panel, 2")  # quick
     exec(compile(block, name, "exec"), {**names_of_examples, "predictor": names_of_examples["predictor"].copy()})
+
+
+def commands_of(page: Path) -> list[list[str]]:
+    """Words of every command of jointset in a page; a pipe into it is what it reads."""
+    lines = "".join(blocks(page, "", "sh", "bash")).replace("\\\n", " ").splitlines()
+    calls = (re.findall(r"(?:^|[|;&/] *)jointset ([^|;&]+)", line.split(" #")[0]) for line in lines)
+    return [shlex.split(call) for found in calls for call in found]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
 def test_examples_are_python_and_commands_are_known(page: Path):
     for block in blocks(page, "python"):
         compile(block, page.name, "exec")
-    for line in "".join(blocks(page, "", "sh", "bash")).replace("\\\n", " ").splitlines():
-        for call in re.findall(r"(?:^|[|;&] *)jointset ([^|;&]+)", line.split(" #")[0]):
-            check_call(shlex.split(call))
+    for words in commands_of(page):
+        check_call(words)
+
+
+# what has tests of its own, or takes long
+ELSEWHERE = {"generate", "audit", "serve", "replay", "demo", "bench", "tables", "store", "results", "--cells", "cuda"}
+NAMES = {"MODEL": "model", "PANEL": "later.csv"}
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory) -> Path:
+    """The files that the commands of the pages take as given."""
+    folder = tmp_path_factory.mktemp("town")
+    made = jointset.generate_grssf("A", n=8, length=980).panel
+    panel = jointset.Panel(made.values, tuple("ABEFGHIJ"), timestamps=300 * np.arange(980), adjacency=made.adjacency)
+    rows = panel.to_pandas()
+    for name in ("readings", "history"):
+        rows[:850].to_csv(folder / f"{name}.csv")
+    for name in ("later", "rows", "live"):
+        rows[850:].mask(np.random.default_rng(0).random((130, 8)) < 0.1).to_csv(folder / f"{name}.csv")
+    ends = [f"{panel.sensors[i]},{panel.sensors[j]},1" for i in range(8) for j in range(i) if made.adjacency[i, j]]
+    (folder / "edges.csv").write_text("\n".join(["source,target,weight", *ends]))
+    (folder / "places.csv").write_text(
+        "\n".join(["sensor,latitude,longitude", *(f"{x},1.5,2.5" for x in panel.sensors)])
+    )
+    jointset.predictor("kalman").fit(panel[:600]).calibrate(panel[600:850], horizon=12).save(folder / "model")
+    return folder
+
+
+CALLED = [page for page in PAGES if any(not ELSEWHERE & {*words} for words in commands_of(page))]
+
+
+@pytest.mark.parametrize("page", CALLED, ids=names(CALLED))
+def test_the_commands_of_a_page_run(page: Path, town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    shutil.copytree(town, tmp_path / "town")
+    monkeypatch.chdir(tmp_path / "town")
+    monkeypatch.setattr("jointset.commands.fit.usual_method", lambda: "ewma")
+    for words in commands_of(page):
+        if ELSEWHERE & {*words}:
+            continue
+        line = Path("live.csv").read_text() if words[0] == "stream" else None
+        words = [NAMES.get(word, word) for word in words if word not in ("<", "rows.csv") or words[0] != "stream"]
+        if "--filter" in words:
+            words += ["--steps", "2"]
+        done = CliRunner().invoke(app, words, input=line)
+        assert done.exit_code in (0, 3), f"jointset {' '.join(words)}: {done.output}"
 
 
 def check_call(words: list[str]) -> None:
