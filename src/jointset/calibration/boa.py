@@ -13,6 +13,7 @@ w_j ~ eta_j exp(eta_j R_j) and R_j grows by r_j - eta_j r_j^2. Published release
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -51,26 +52,30 @@ def update_boa(state: BOAState, regret: Array, rates: str = "doubling") -> BOASt
     >>> update_boa(start_boa(2), np.array([0.5, -0.5])).weights.round(3)
     array([0.777, 0.223])
     """
-    squares = state.squares + regret**2
-    largest = np.maximum(state.largest, np.abs(regret))
-    bound = _power_of_two(largest) if rates == "doubling" else 2.0 * largest
-    eta = _learning_rates(squares, bound, rates)
-    moved = np.isfinite(eta)  # an expert without any regret has an infinite rate, and nothing to correct
-    step = np.where(moved, eta, 0.0) * regret
-    gain = regret - step * regret
-    if rates == "doubling":
-        gain = (gain + bound * (step > 0.5)) / 2
-    regrets = state.regrets + gain
-    return BOAState(_weights(regrets, eta, moved, rates), regrets, squares, largest)
+    etas, regrets, squares, largest = [], [], [], []
+    for r, R, V, B in zip(*(part.tolist() for part in (regret, *state[1:])), strict=True):  # few experts: numbers
+        V, B = V + r * r, max(B, abs(r))
+        bound = _power_of_two(B) if rates == "doubling" else 2.0 * B
+        eta = _learning_rate(V, bound, rates, len(regret))
+        step = eta * r if eta < math.inf else 0.0  # without any regret the rate is infinite, and nothing to correct
+        gain = r - step * r
+        if rates == "doubling":
+            gain = (gain + (bound if step > 0.5 else 0.0)) / 2
+        etas.append(eta)
+        regrets.append(R + gain)
+        squares.append(V)
+        largest.append(B)
+    return BOAState(np.array(_weights(regrets, etas, rates)), *map(np.array, (regrets, squares, largest)))
 
 
 def mix(weights: Array, forecasts: Array) -> float:
     """Weighted mean of forecasts (K,), exact when all agree or one has all the weight; weights need not sum to 1."""
-    middle = forecasts[weights.argmax()]
-    if not np.isfinite(middle):
-        return float(middle)
-    some = weights > 0.0
-    return float(middle + weights[some] @ (forecasts[some] - middle) / weights.sum())
+    shares, each = weights.tolist(), forecasts.tolist()
+    middle: float = each[shares.index(max(shares))]
+    if not math.isfinite(middle):
+        return middle
+    away = sum(share * (one - middle) for share, one in zip(shares, each, strict=True) if share > 0.0)
+    return middle + away / sum(shares)
 
 
 def pinball_regret(mixture: float, forecasts: Array, target: float, tau: float) -> Array:
@@ -84,27 +89,28 @@ def pinball_regret(mixture: float, forecasts: Array, target: float, tau: float) 
     return ((target < mixture) - tau) * (mixture - forecasts)
 
 
-def _learning_rates(squares: Array, bound: Array, rates: str) -> Array:
-    with np.errstate(divide="ignore", over="ignore"):
-        if rates == "variance":
-            return 1.0 / np.sqrt(2.2 * squares)
-        entropy = np.log(max(len(bound), 2))  # one expert alone has weight 1 at any rate but 0
-        return np.minimum(1.0 / bound, np.sqrt(entropy / squares))
+def _learning_rate(squares: float, bound: float, rates: str, experts: int) -> float:
+    """eta of one expert, infinite where it had no regret."""
+    if squares == 0.0:
+        return math.inf
+    if rates == "variance":
+        return 1.0 / math.sqrt(2.2 * squares)
+    entropy = math.log(max(experts, 2))  # one expert alone has weight 1 at any rate but 0
+    return min(1.0 / bound, math.sqrt(entropy / squares))
 
 
-def _weights(regrets: Array, eta: Array, moved: Array, rates: str) -> Array:
+def _weights(regrets: list[float], etas: list[float], rates: str) -> list[float]:
     """Weights (K,), positive and of sum 1; an expert without any regret keeps its equal share."""
-    weights = np.full(len(eta), 1.0 / len(eta))
-    if moved.any():
-        exponent = eta[moved] * regrets[moved]
-        if rates != "range":
-            exponent += np.log(eta[moved])
-        weight = np.exp(exponent - exponent.max())
-        weights[moved] = weight * (moved.sum() / len(eta) / weight.sum())
+    even, moved = 1.0 / len(etas), [k for k, eta in enumerate(etas) if eta < math.inf]
+    weights = [even] * len(etas)
+    exponents = [etas[k] * regrets[k] + (math.log(etas[k]) if rates != "range" else 0.0) for k in moved]
+    shares = [math.exp(one - max(exponents)) for one in exponents]
+    for k, share in zip(moved, shares, strict=True):
+        weights[k] = share * (len(moved) * even / sum(shares))
     return weights
 
 
-def _power_of_two(largest: Array) -> Array:
-    """Smallest power of 2 at or above each entry, exactly; 0 stays 0."""
-    fraction, exponent = np.frexp(largest)  # largest = fraction 2^exponent, 1/2 <= fraction < 1
-    return np.where((fraction == 0.5) | (fraction == 0.0), largest, np.ldexp(1.0, exponent))
+def _power_of_two(largest: float) -> float:
+    """Smallest power of 2 at or above a number, exactly; 0 stays 0."""
+    fraction, exponent = math.frexp(largest)  # largest = fraction 2^exponent, 1/2 <= fraction < 1
+    return largest if fraction in (0.5, 0.0) else math.ldexp(1.0, exponent)

@@ -19,6 +19,7 @@ from jointset.errors import require, require_alpha
 from jointset.storage import storable
 
 LARGEST = 1e300  # an infinite score counts as this one: losses must have differences
+TINY = 1e-300  # in place of no squares at all, where there is no gradient either
 
 
 @storable
@@ -75,36 +76,36 @@ class SAOCP(Stepwise[SAOCPState]):
         score = min(max(score, -LARGEST), LARGEST)
         level, learners = 1.0 - self.alpha, self._renewed(state)
         prior, _, age, x, z, y, squares, bets = learners
-        mixed = _mixture(prior, bets, x)
+        shares = prior / np.add.accumulate(prior)[-1]
+        mixed = _mixture(shares, bets, x)
         meta = max(level * (score - mixed), (1.0 - level) * (mixed - score))
-        own = np.maximum(level * (score - x), (1.0 - level) * (x - score))
-        saved = (meta - own) / state.scale / level
-        saved = np.minimum(np.maximum(saved, np.where(bets > 0.0, -1.0, 0.0)), 1.0)
-        g = np.where(score > x, -level, 1.0 - level)
-        g[x == score] = 0.0
+        below = score - x
+        saved = (meta - np.maximum(level * below, (level - 1.0) * below)) / state.scale / level
+        saved = np.minimum(np.maximum(saved, -1.0 * (bets > 0.0)), 1.0)
+        g = np.where(below > 0.0, -level, 1.0 - level) * (below != 0.0)
         squares += g * g
-        x -= state.scale / math.sqrt(3.0) / np.sqrt(np.where(squares > 0.0, squares, 1.0)) * g
+        x -= state.scale / math.sqrt(3.0) / np.sqrt(np.maximum(squares, TINY)) * g
         np.maximum(0.0, x, out=x)
         y += saved * bets
         z += saved
         age += 1.0
         np.multiply(z / age, 1.0 + y, out=bets)
-        return SAOCPState(learners, _mixture(prior, bets, x), state.scale, state.steps + 1)
+        return SAOCPState(learners, _mixture(shares, bets, x), state.scale, state.steps + 1)
 
     def _renewed(self, state: SAOCPState) -> Array:
         """A copy of the learners with one more, born at the mixture; those past their life have left."""
         t, old = state.steps + 1, state.learners
-        kept = old[:, old[2] <= old[1]]
-        learners = np.zeros((8, kept.shape[1] + 1))
-        learners[:, :-1] = kept
-        learners[:4, -1] = 1.0 / (t * t * t.bit_length()), self.lifetime * (t & -t), 0.0, state.mixed
+        kept = (old[2] <= old[1]).nonzero()[0]
+        learners = np.empty((8, len(kept) + 1))
+        learners[:, :-1] = old.take(kept, axis=1)
+        born = 1.0 / (t * t * t.bit_length()), self.lifetime * (t & -t), 0.0, state.mixed
+        learners[:, -1] = (*born, 0.0, 0.0, 0.0, 0.0)
         return learners
 
 
-def _mixture(prior: Array, bets: Array, x: Array) -> float:
-    """Mean of the radii weighted by prior and bets, summed one by one."""
-    prior = prior / prior.cumsum()[-1]
-    weights = prior * np.maximum(bets, 0.0)
-    total = float(weights.cumsum()[-1])
-    weights = weights / total if total > 0.0 else prior
-    return float((weights * x).cumsum()[-1])
+def _mixture(shares: Array, bets: Array, x: Array) -> float:
+    """Mean of the radii weighted by shares of the prior and bets, summed one by one."""
+    weights = shares * np.maximum(bets, 0.0)
+    total = float(np.add.accumulate(weights)[-1])
+    weights = weights / total if total > 0.0 else shares
+    return float(np.add.accumulate(weights * x)[-1])
