@@ -39,11 +39,34 @@ for (let k = 0; k < 40; k++) {
   shown.board.asked = true;
   const begun = performance.now();
   shown.board.told = what === "draw" ? begun : -1e9;
-  shown.board.stale = true;
+  shown.board.stale = shown.board.urgent = true;
   shown.board.draw(begun);
   times.push(performance.now() - begun);
 }
 return times;
+"""
+FEED = """
+const done = arguments[arguments.length - 1];
+const { station } = shown;
+const texts = Array.from({ length: 60 }, () => ["values", "bounds", "shares"].map((what) => {
+  const one = () => ({ values: 50 + 3 * Math.random(), bounds: [41, 59], shares: Math.random() / 100 })[what];
+  return `"${what}":${JSON.stringify(Object.fromEntries(station.sensors.map((name) => [name, one()])))}`;
+}).join());
+shown.line.close();
+let [number, time] = [shown.last, station.times[station.last]];
+const times = [];
+const until = performance.now() + arguments[0] * 1000;
+const step = (now) => {
+  times.push(now);
+  if (now >= until) return done(times);
+  number += 1;
+  time += 300;
+  const score = station.radii[station.last] * (0.6 + 0.4 * Math.random());
+  const facts = `"row":${number},"time":${time},"score":${score},"radius":${station.radii[station.last]},"inside":true`;
+  shown.hear(JSON.parse(`{"type":"row",${facts},${texts[number % 60]}}`));
+  requestAnimationFrame(step);
+};
+requestAnimationFrame(step);
 """
 FRAMES = """
 const done = arguments[arguments.length - 1];
@@ -157,15 +180,22 @@ def measure(address, folder, asked, last, sensors):
         busy = processor_seconds(window) - busy
         sending.join()
         time.sleep(1.0)
-        steps = np.diff(times)
         seen = window.run(f"return {rows}") - before
-        print(
-            f"{counts[0] / asked.seconds:.0f} rows a second posted, {seen:.0f} of {counts[0]} on the page; "
-            f"{len(times) / asked.seconds:.0f} frames a second, median {np.median(steps):.1f} ms, "
-            f"{100 * np.mean(steps > 25):.1f} % of the frames later than 25 ms, longest {steps.max():.0f} ms"
-        )
-        took = 1000 * busy / len(times)
-        print(f"processor time of the page's main thread: {took:.1f} ms a frame (60 a second leave 16.7)")
+        print(f"{counts[0] / asked.seconds:.0f} rows a second posted, {seen:.0f} of {counts[0]} on the page")
+        tell_frames("rows of the service", times, busy, asked.seconds)
+        busy = processor_seconds(window)
+        times = window.send("execute/async", {"script": FEED, "args": [asked.seconds]})
+        tell_frames("a row in every frame, without the service", times, processor_seconds(window) - busy, asked.seconds)
+
+
+def tell_frames(what, times, busy, seconds):
+    """How many frames there were, how late they came, and what the page's main thread took for one."""
+    steps = np.diff(times)
+    print(
+        f"{what}: {len(times) / seconds:.0f} frames a second, median {np.median(steps):.1f} ms, "
+        f"{100 * np.mean(steps > 25):.1f} % later than 25 ms, longest {steps.max():.0f} ms; "
+        f"{1000 * busy / len(times):.1f} ms of processor time a frame (60 a second leave 16.7)"
+    )
 
 
 def processor_seconds(window):

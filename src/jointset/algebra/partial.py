@@ -26,7 +26,7 @@ from jointset.storage import storable
 
 EDGES = (0.1, 0.3, 0.6, 1.0)  # shares of missing sensors up to which rows are of one stratum, after complete ones
 RETURN = (1, 6, 24)  # rows after one without any reading up to which they have a factor of their own
-FARTHEST = 1e-280  # tails below it have no ranks any more
+FARTHEST, NEAREST = 1e-280, 1.0 - 1e-12  # tails below and above them have no ranks any more
 GRID, LEAST = 2.0, 24  # steps of the table of `independent_count`: counts by this factor, so many correlations
 _COUNTS = GRID ** np.arange(15.0)  # 1 to 16,384
 
@@ -127,7 +127,8 @@ def placed_distances(measured: Array, gaps: GapScale) -> Array:
     if 0.0 < gaps.radius < math.inf:
         t = placed / gaps.radius
         tail = _tail(k, t * at_some)
-        placed = gaps.radius * np.where(tail > FARTHEST, _common_quantile(n, tail) / at_every, t)
+        ranked = (tail > FARTHEST) & (tail < NEAREST)
+        placed = gaps.radius * np.where(ranked, _common_quantile(n, tail) / at_every, t)
     score[some] = placed
     return score[()]
 

@@ -2,9 +2,10 @@
 const SPANS = [["6 h", 21600], ["1 day", 86400], ["1 week", 604800]];
 const ROW_SPANS = [["200 rows", 200], ["1,000 rows", 1000], ["5,000 rows", 5000]];
 const LATELY = 6; // rows behind what the map shows while nobody points at a moment
-const SLOW = 500; // milliseconds between two looks at what is text,
+const PACES = { scores: 0, band: 33, map: 100, words: 200 }; // milliseconds between two pictures of a part while rows come,
+const SLOW = 500; // between two looks at what is text beside them,
 const SLOWER = 2000; // at the table of sensors,
-const SLOWEST = 10000; // and at hours and weekdays, unless somebody asked for something
+const SLOWEST = 10000; // and at their order, at hours and weekdays, unless somebody asked for something
 
 class Board {
   constructor(root, station, { resting = "last", travel = null, act = null } = {}) {
@@ -18,7 +19,8 @@ class Board {
     this.words = "";
     this.wanted = "";
     this.told = this.tabled = this.clocked = -SLOWEST;
-    this.asked = true;
+    this.drawn = {};
+    this.asked = this.urgent = true;
     this.due = false;
     this.build();
   }
@@ -205,10 +207,10 @@ class Board {
   }
 
   alarmed() {
-    // sensors that the alarms of the moment name
+    // sensors that the alarms of the moment name; those that are ill have marks of their own
     const { station, view } = this;
     const named = view.cursor === null ? station.alarms.filter((alarm) => alarm.until === null) : view.alarm === null ? [] : [view.alarm];
-    return new Set(named.flatMap((alarm) => alarm.sensors || []).map((name) => station.index.get(name)));
+    return new Set(named.filter(({ kind }) => !["silent", "stuck"].includes(kind)).flatMap((alarm) => alarm.sensors || []).map((name) => station.index.get(name)));
   }
 
   blame() {
@@ -231,9 +233,10 @@ class Board {
     this.changed();
   }
 
-  changed(told = true) {
-    // draw once before the next picture of the screen, however often things change
+  changed(told = true, urgent = true) {
+    // draw once before the next picture of the screen, however often things change; rows alone are not urgent
     if (told) this.stale = true;
+    if (urgent) this.urgent = true;
     if (this.due) return;
     this.due = true;
     requestAnimationFrame((now) => {
@@ -250,19 +253,29 @@ class Board {
     const ahead = station.next !== null && view.to === station.count ? station.next.length : 0;
     view.room = ahead ? Math.max(ahead, Math.ceil(0.03 * (view.to - view.from))) : 0; // rows to come, on the right
     view.shown = view.hover !== null ? view.hover : view.cursor !== null ? view.cursor : this.resting === "last" && station.count ? station.last : null;
-    this.scores.draw();
-    this.map.draw();
-    this.band.draw();
-    this.read();
-    if (!this.stale) return;
-    if (now - this.told < SLOW) {
-      clearTimeout(this.later);
-      this.later = setTimeout(() => this.changed(), SLOW);
-      return;
+    const parts = { scores: () => this.scores.draw(), band: () => this.band.draw(), map: () => this.map.draw(), words: () => this.read() };
+    for (const [part, show] of Object.entries(parts)) {
+      if (!this.urgent && now - this.drawn[part] < PACES[part]) this.again(PACES.words);
+      else {
+        this.drawn[part] = now;
+        show();
+      }
     }
+    this.urgent = false;
+    if (!this.stale) return;
+    if (now - this.told < SLOW) return this.again(SLOW);
     this.told = now;
     this.stale = false;
     this.tell();
+  }
+
+  again(wait) {
+    // one more picture of what was left out, should nothing else ask for one
+    if (this.later !== undefined) return;
+    this.later = setTimeout(() => {
+      this.later = undefined;
+      this.changed(false, false);
+    }, wait);
   }
 
   read() {
@@ -277,7 +290,7 @@ class Board {
     }
     const outcome = { 0: "outside", 1: "inside", [NONE]: "no reading" }[station.inside[row]];
     const text = `${station.when(row)}${station.timed ? " UTC" : ""} · score ${brief(station.scores[row])} · radius ${brief(station.radii[row])} · ${outcome}`;
-    this.readout.textContent = text;
+    rewrite(this.readout, text);
     const { canvas } = this.scores;
     canvas.setAttribute("aria-valuemax", station.count);
     canvas.setAttribute("aria-valuenow", row + 1);
@@ -285,7 +298,7 @@ class Board {
     const reading = station.cell("value", row, this.chosen);
     const [lower, upper] = station.ownBand(row, this.chosen);
     const ends = Number.isNaN(lower) ? "" : ` · band ${brief(lower)} to ${brief(upper)}`;
-    this.bandWords.textContent = `${station.sensors[this.chosen]} · ${Number.isNaN(reading) ? "no reading" : `reads ${brief(reading)}`}${ends} · ${percent(station.cell("share", row, this.chosen) || 0)} of the score`;
+    rewrite(this.bandWords, `${station.sensors[this.chosen]} · ${Number.isNaN(reading) ? "no reading" : `reads ${brief(reading)}`}${ends} · ${percent(station.cell("share", row, this.chosen) || 0)} of the score`);
   }
 
   facts() {
@@ -309,21 +322,35 @@ class Board {
     if (this.resting === "blame" || station.blame === null) this.blame();
     showVerdict(this.banner, this.verdict, this.facts());
     showTrust(this.trusted, this.trust, 1 - station.alpha);
-    keepingPlace(this.incidents, () => showIncidents(this.incidents, station, this.view.alarm, (alarm) => this.open(alarm), this.act));
+    this.showIncidents();
     const { weights } = this.mapped();
     const now = performance.now();
     if (this.asked || now - this.tabled > SLOWER) {
-      if (this.asked || now - this.clocked > SLOWEST) {
+      const anew = this.asked || now - this.clocked > SLOWEST;
+      if (anew) {
         this.clocked = now;
         showClock(this.clock, station, this.words);
       }
       this.tabled = now;
       this.asked = false;
-      this.sensors.show(this.ailing, weights, this.chosen, this.wanted);
+      this.sensors.show(this.ailing, weights, this.chosen, this.wanted, anew);
     }
     const leading = [...weights.keys()].sort((a, b) => weights[b] - weights[a]).slice(0, 3);
-    this.map.canvas.setAttribute("aria-label", `Sensors by their share of the score: ${leading.map((i) => `${station.sensors[i]} ${percent(weights[i])}`).join(", ")}. Arrow keys go through them.`);
+    const named = [...this.alarmed()].map((i) => station.sensors[i]).join(", ");
+    const shares = leading.map((i) => `${station.sensors[i]} ${percent(weights[i])}`).join(", ");
+    this.map.canvas.setAttribute("aria-label", `Sensors by their share of the score: ${shares}. Arrow keys go through them.${named ? ` Named by an alarm: ${named}.` : ""}`);
     this.band.canvas.setAttribute("aria-label", this.bandWords.textContent);
+  }
+
+  showIncidents() {
+    // the list is built anew where an alarm has changed; else only how long each has lasted is written
+    const { station, view } = this;
+    const key = JSON.stringify([station.alarms, station.alarms.indexOf(view.alarm)]);
+    if (key === this.listed) return keepLasting(this.incidents, station);
+    keepingPlace(this.incidents, () => {
+      this.listed = key;
+      showIncidents(this.incidents, station, view.alarm, (alarm) => this.open(alarm), this.act);
+    });
   }
 }
 

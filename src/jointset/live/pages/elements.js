@@ -16,6 +16,11 @@ function build(make, attributes, children) {
 const el = (tag, attributes, ...children) => build(() => document.createElement(tag), attributes, children);
 const draw = (tag, attributes, ...children) => build(() => document.createElementNS(SVG, tag), attributes, children);
 
+function rewrite(element, text) {
+  // the browser lays out and paints what is written, the same or not
+  if (element.textContent !== text) element.textContent = text;
+}
+
 function percent(share, digits = 1) {
   return Number.isNaN(share) ? "–" : `${(100 * share).toFixed(digits)} %`;
 }

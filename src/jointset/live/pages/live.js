@@ -96,7 +96,7 @@ class Live {
     if (message.type === "hello") this.greeted(message);
     else if (message.type === "row") this.row(message);
     else if (message.type === "alarm") this.change(message, true);
-    this.board.changed();
+    this.board.changed(true, message.type !== "row");
   }
 
   greeted({ row }) {

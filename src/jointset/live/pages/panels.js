@@ -52,13 +52,21 @@ function lasting(station, alarm) {
   return open ? `${since} · ${rows.toLocaleString("en")} rows, still going on` : `${station.when(start)} · ${rows.toLocaleString("en")} rows`;
 }
 
+function inOrder(station) {
+  const open = (alarm) => (alarm.until === null ? 1 : 0);
+  return [...station.alarms].sort((a, b) => open(b) - open(a) || alarmRows(station, b)[0] - alarmRows(station, a)[0]).slice(0, 60);
+}
+
+function keepLasting(holder, station) {
+  const lines = holder.querySelectorAll(".since");
+  inOrder(station).forEach((alarm, i) => rewrite(lines[i], lasting(station, alarm)));
+}
+
 function showIncidents(holder, station, chosen, choose, act) {
   if (!station.alarms.length) {
     return holder.replaceChildren(el("p", { class: "about empty" }, "No alarm. Single rows outside their set are expected: about one in ", String(Math.round(1 / station.alpha)), "."));
   }
-  const open = (alarm) => (alarm.until === null ? 1 : 0);
-  const shown = [...station.alarms].sort((a, b) => open(b) - open(a) || alarmRows(station, b)[0] - alarmRows(station, a)[0]).slice(0, 60);
-  const items = shown.map((alarm) => {
+  const items = inOrder(station).map((alarm) => {
     const who = (alarm.sensors || []).slice(0, 5);
     const more = (alarm.sensors || []).length - who.length;
     const names = who.map((name) => el("span", { class: "chip" }, name));
@@ -161,7 +169,7 @@ class Health {
     return { row, button, state, bar, inside, missing };
   }
 
-  show(ailing, weights, chosen, wanted) {
+  show(ailing, weights, chosen, wanted, anew) {
     const facts = sensorFacts(this.station);
     const most = Math.max(...weights, 1e-9);
     for (const { i, inside, missing } of facts) {
@@ -178,6 +186,8 @@ class Health {
       line.row.className = i === chosen ? "chosen" : "";
       line.button.setAttribute("aria-pressed", String(i === chosen));
     }
+    if (!anew && this.ill === [...ailing.keys()].join()) return;
+    this.ill = [...ailing.keys()].join();
     const listed = facts.filter(({ name }) => name.toLowerCase().includes(wanted));
     listed.sort((a, b) => ailing.has(b.i) - ailing.has(a.i) || weights[b.i] - weights[a.i] || a.i - b.i);
     const order = listed.map(({ i }) => i).join();

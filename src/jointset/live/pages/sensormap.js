@@ -37,9 +37,10 @@ class SensorMap {
   paint(pen, width, height, ink, { weights, top, chosen, ailing, alarmed, hovered, title }) {
     this.ground(pen, width, height, ink);
     const order = [...this.places.keys()].sort((a, b) => weights[a] - weights[b]);
+    for (const i of alarmed) if (!ailing.has(i)) this.halo(pen, i, ink.alarm);
     for (const i of order) this.paintDot(pen, ink, i, weights[i] / top, ailing.get(i), weights[i] > 0.55 * top && weights[i] > 1.8 / weights.length);
     for (const i of alarmed) if (!ailing.has(i)) this.ring(pen, i, ink.alarm, 2);
-    if (chosen >= 0) this.ring(pen, chosen, ink.cursor, 2.5);
+    if (chosen >= 0) this.ring(pen, chosen, ink.cursor, 2.5, alarmed.has(chosen) ? 4 : 0);
     if (hovered >= 0 && hovered !== chosen) this.ring(pen, hovered, ink.quiet, 1.5);
     this.label(pen, width, height, ink, order, weights, top, [...new Set([chosen, hovered, ...[...alarmed].slice(0, NAMED), ...ailing.keys()])].filter((i) => i >= 0));
     this.legend(pen, width, height, ink, top, title);
@@ -82,13 +83,8 @@ class SensorMap {
     const [x, y] = this.places[i];
     const radius = this.dot * (1 + 0.7 * Math.min(1, strength));
     if (glowing) {
-      const glow = pen.createRadialGradient(x, y, radius, x, y, 3.2 * radius);
-      glow.addColorStop(0, heat(strength).replace("rgb", "rgba").replace(")", ",.45)"));
-      glow.addColorStop(1, heat(strength).replace("rgb", "rgba").replace(")", ",0)"));
-      pen.fillStyle = glow;
-      pen.beginPath();
-      pen.arc(x, y, 3.2 * radius, 0, 2 * Math.PI);
-      pen.fill();
+      const shade = (share) => heat(strength).replace("rgb", "rgba").replace(")", `,${share})`);
+      this.shine(pen, i, radius, 3.2 * radius, shade(0.45), shade(0));
     }
     pen.beginPath();
     if (ailment === "stuck") pen.rect(x - radius, y - radius, 2 * radius, 2 * radius);
@@ -100,11 +96,28 @@ class SensorMap {
     pen.stroke();
   }
 
-  ring(pen, i, colour, width) {
+  halo(pen, i, colour) {
+    // light around a sensor that an alarm names: what it weighs in the score may be little
+    const shade = (strength) => `rgba(${rgb(colour).join(",")},${strength})`;
+    this.shine(pen, i, this.dot, 5 * this.dot, shade(0.6), shade(0));
+  }
+
+  shine(pen, i, from, to, inner, outer) {
+    const [x, y] = this.places[i];
+    const light = pen.createRadialGradient(x, y, from, x, y, to);
+    light.addColorStop(0, inner);
+    light.addColorStop(1, outer);
+    pen.fillStyle = light;
+    pen.beginPath();
+    pen.arc(x, y, to, 0, 2 * Math.PI);
+    pen.fill();
+  }
+
+  ring(pen, i, colour, width, beyond = 0) {
     pen.strokeStyle = colour;
     pen.lineWidth = width;
     pen.beginPath();
-    pen.arc(...this.places[i], this.dot * 1.7 + 3, 0, 2 * Math.PI);
+    pen.arc(...this.places[i], this.dot * 1.7 + 3 + beyond, 0, 2 * Math.PI);
     pen.stroke();
   }
 
