@@ -167,7 +167,7 @@ def test_time_column_can_be_named(tmp_path):
         ("1.5,2.5\n1,2\n", ["header", "'1.5'"]),
         ("7,7\n1,2\n", ["header", "'7'"]),
         ("2012-03-01,1,2\n2012-03-02,3,4\n", ["header", "'2012-03-01'"]),
-        ("date,time,a\n2012-03-01,00:00,1\n", ["'date', 'time'", "time_column="]),
+        ("date,time,a\n2012-03-01,00:00,1\n", ["'date', 'time'", "--time-column (time_column=)"]),
         ("time,a\n2012-03-01T00:05,1\n2012-03-01T00:05,2\n", ["row 1", "repeats", "2012-03-01T00:05:00Z"]),
         ("time,a\n2012-03-01T00:05,1\n2012-03-01,2\n", ["row 1", "goes back", "2012-03-01T00:00:00Z"]),
         ("time,a\n2012-03-01T00:05,1\n2012-03-01T00:10Z,2\n", ["row 1", "row 0", "offset"]),
@@ -182,8 +182,10 @@ def test_time_column_can_be_named(tmp_path):
         ("time,sensor,value\n0,a,1\n300,a,2\n0,b,3\n300,a,4\n", ["'a'", "1970-01-01T00:05:00Z", "rows 1 and 3"]),
         ("time,sensor,value\n0,a,1\n300,,2\n", ["row 1", "sensor name"]),
         ("time,sensor,value\n0,a,1\n300,a,high\n", ["line 3", "'value'", "'high'"]),
-        ("time,sensor,value,flag\n0,a,1,0\n", ["wide", "long", "layout="]),
-        ("time,spot,value\n0,1,1\n", ["wide", "long", "layout="]),
+        ("time,sensor,value,flag\n0,a,1,0\n", ["three columns", "'flag': take the others out", "--layout wide"]),
+        ("time,spot,value\n0,1,1\n", ["--layout wide", "--layout long", "layout="]),
+        ("time|a|b\n2012-03-01 00:00|1|2\n", ["one column, 'time|a|b'", "semicolons or tabs"]),
+        ("# of the mill\ntime,a,b\n0,1,2\n", ["line 2 has 3 cells", "drop the lines above the header"]),
     ],
 )
 def test_bad_text_is_refused(tmp_path, text, facts):

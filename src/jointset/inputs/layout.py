@@ -18,6 +18,7 @@ SENSOR_NAMES = {
     *("sensor", "sensors", "sensorid", "sensorname", "station", "stationid", "stationname", "id", "name", "node"),
     *("nodeid", "detector", "detectorid", "device", "deviceid", "site", "siteid", "location", "series", "uniqueid"),
 }
+WIDE = "--layout wide (a column per sensor; layout='wide' in Python)"
 VALUE_NAMES = {"value", "values", "reading", "readings", "measurement", "y"}
 
 
@@ -53,12 +54,11 @@ def plan_columns(names: Sequence[str], kinds: Sequence[Kind], layout: Layout, ti
         for i in rest:
             advice = "call it 'time' if it holds times, name it after its sensor, or drop it"
             require(names[i] != "", f"column {i + 1} (from 1) has no name: {advice}")
-        require(len(rest) > 0, "a time column but no sensors: nothing to read")
+        split = "separate columns by commas, semicolons or tabs"
+        require(len(rest) > 0, f"one column, {names[0]!r}, of times, and no sensors: {split}")
         return Plan(time, None, rest)
-    require(
-        time is not None and len(rest) == 2,
-        f"a long table has three columns, time, sensor and value; found {some(names)}: use layout='wide'?",
-    )
+    long = f"a long table has three columns, time, sensor and value; found {some(names)}"
+    require(time is not None and len(rest) == 2, f"{long}: take the others out of the file, or say {WIDE}")
     sensor = rest[0] if sensor is None else sensor
     return Plan(time, sensor, [i for i in rest if i != sensor])
 
@@ -70,8 +70,8 @@ def _time_index(names: Sequence[str], kinds: Sequence[Kind], time_column: str | 
         return names.index(time_column)
     found = [i for i, name in enumerate(names) if plain(name) in TIME_NAMES]
     found = found or [i for i, kind in enumerate(kinds) if kind == "time"]
-    several = some([names[i] for i in found])
-    require(len(found) < 2, f"more than one time column ({several}): join or drop one, or pass time_column=")
+    several = f"more than one time column ({some([names[i] for i in found])})"
+    require(len(found) < 2, f"{several}: join or drop one, or say --time-column (time_column=)")
     return found[0] if found else None
 
 
@@ -87,10 +87,9 @@ def _detect_layout(names: Sequence[str], time: int | None, rest: list[int], sens
     valued = any(plain(names[i]) in VALUE_NAMES for i in rest)
     if named and time is not None and len(rest) == 2:
         return "long"
+    if named and valued:
+        return "long"
     three = time is not None and len(rest) == 2 and (sensor is not None or valued)
-    require(
-        not three and not (named and valued),
-        f"columns {some(names)} could be a wide or a long table: pass layout='wide' (a column per sensor) or "
-        "layout='long' (time, sensor, value)",
-    )
+    either = f"columns {some(names)} could be a wide or a long table"
+    require(not three, f"{either}: say {WIDE}, or --layout long (time, sensor, value; layout='long' in Python)")
     return "wide"

@@ -130,7 +130,8 @@ def text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                 cells = [""]
             if cells and len(cells) != width:
                 found = f"line {reader.line_num} has {len(cells)} cells, line 1 has {width}"
-                raise InputError(f"{found}: give every row one cell per column")
+                way = "give every row one cell per column" if width > 1 else "drop the lines above the header"
+                raise InputError(f"{found}: {way}")
             if cells:
                 yield reader.line_num, cells
     require(width > 0, "no lines: nothing to read")
