@@ -447,10 +447,22 @@ def test_sets_are_compared_where_both_methods_hold_the_target(own: Any, other: A
     from jointset.commands.beside import verdict
 
     found = {
-        name: dict(zip(("joint", "log_volume"), pair, strict=True))
+        name: dict(zip(("joint", "log_mean_volume"), pair, strict=True)) | {"log_volume": -pair[1]}
         for name, pair in (("default", own), ("quick", other))
     }
     assert said in verdict(found, 0.1)
+
+
+def test_the_simple_methods_are_calibrated_as_the_fitted_one() -> None:
+    """On the rows after the same warm-up, in the same units."""
+    from jointset.commands.beside import beside
+    from jointset.methods import parse, predictor_for
+
+    how = {"alpha": 0.2, "warmup": 5, "standardize": False}
+    blocks = NETWORK[:400], NETWORK[400:600], NETWORK[600:]
+    alone = predictor_for("ewma+aci", **how).fit(blocks[0]).calibrate(blocks[1]).run(blocks[2])
+    found = beside(parse("default"), alone, blocks, **how)
+    assert found["ewma+aci"] == alone.summary() == found["default"]
 
 
 def test_the_methods_of_fit_are_listed_first() -> None:

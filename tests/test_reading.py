@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -110,6 +110,7 @@ def test_long_sensors_come_in_order_of_appearance_and_times_sorted(tmp_path):
     assert panel == Panel(expected, ["z", "a", "m"], timestamps=[0, 300, 600])
 
 
+@settings(deadline=None)
 @given(
     arrays(np.float64, (4, 3), elements=st.floats(allow_infinity=False, width=64)),
     st.permutations(range(3)),

@@ -114,13 +114,12 @@ def fit_command(
 
     method = method or usual_method()
     training: dict[str, Any] = {"seed": seed, "device": device, "steps": steps}
+    how: dict[str, Any] = {"alpha": alpha, "warmup": warmup, "standardize": not raw}
     predictor = predictor_for(
         method,
         shape=shape,
         calibration=calibration,
-        alpha=alpha,
-        warmup=warmup,
-        standardize=not raw,
+        **how,
         training=training if recipe is None else training | {"recipe": recipe},
     )
     name = whole_name(method, shape, calibration)
@@ -179,7 +178,7 @@ def fit_command(
         found: dict[str, Any] = {"model": str(out), "method": str(name), "alpha": alpha, "sensors": data.sensors}
         found |= {"rows": rows, "scores": predictor.n_calibration, "test": None if run is None else run.summary()}
         if run is not None and name.method == DEFAULT:
-            found["beside"] = beside(name, run, (train, calibrating, test), alpha)
+            found["beside"] = beside(name, run, (train, calibrating, test), **how)
         if run is not None and run.ahead is not None:
             found["ahead"] = run.ahead.summary()
         show_json(found | {"trust": trust_words(predictor), "warning": text})
@@ -193,7 +192,7 @@ def fit_command(
         if run is not None:
             show_summary(run, alpha, f"On the last {several(len(test), 'row')}")
         if run is not None and name.method == DEFAULT:
-            show_beside(name, run, (train, calibrating, test), alpha)
+            show_beside(beside(name, run, (train, calibrating, test), **how), alpha)
         if name.method in ONE_AT_A_TIME and name.wrap is None:
             typer.echo(
                 f"{name.method} answers one sensor at a time: its target is for each sensor, not for all at once."
