@@ -166,3 +166,21 @@ def test_a_moving_covariance_goes_on_after_rows_no_sensor_gives() -> None:
         np.testing.assert_allclose([step.score for step in steps], run.score, rtol=1e-3)
         assert [step.inside for step in steps] == run.inside.tolist()
         assert not run.inside[20] and run.inside[30:].mean() > 0.8
+
+
+def test_an_absurd_reading_of_later_rows_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model ends after them, and `predict --save` goes on from there."""
+    monkeypatch.chdir(tmp_path)
+    write_panel(spoiled(1e12, row=880), "readings.csv")
+    write_panel(CALM, "calm.csv")
+    for command in (
+        ["fit", "readings.csv", "--out", "model", "--method", "ewma"],
+        ["predict", "model", "readings.csv"],
+    ):
+        with pytest.warns(UserWarning, match=r"'s003', row \d+ .* of the (test|new) rows: 1e\+12 is absurd"):
+            done = CliRunner().invoke(app, command)
+        assert done.exit_code in (0, 3), done.output
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        done = CliRunner().invoke(app, ["predict", "model", "calm.csv"])
+    assert done.exit_code == 0 and "absurd" not in done.output

@@ -106,6 +106,7 @@ def fit_command(
     from jointset.horizons.calibrating_ahead import require_horizon
     from jointset.inputs.adjacency import correlation_knn
     from jointset.inputs.fleet import without_dead
+    from jointset.inputs.outliers import warn_absurd
     from jointset.inputs.sensor_health import words_on_jumps
     from jointset.inputs.sensor_places import read_places
     from jointset.methods import predictor_for, taken_by_fit, three_blocks, whole_name
@@ -169,6 +170,7 @@ def fit_command(
             if impute:
                 predictor.learn_to_fill(calibrating)
         started("testing")
+        warn_absurd(test, "test")
         counting, before = counted(started, "testing", len(test)), predictor.copy()
         run = predictor.run(test, regions=False, progress=counting) if len(test) else None
     predictor.save(out)

@@ -52,6 +52,7 @@ def predict_command(
     from its row and those before; the sets stay the same. With --horizon come the sets of the steps
     after the last row, of PANEL where there is one.
     """
+    from jointset.inputs.outliers import warn_absurd
     from jointset.methods import load_predictor
     from jointset.panel import Panel
     from jointset.predicting.imputation import impute_rows
@@ -87,6 +88,7 @@ def predict_command(
         data = Panel.read(panel, sensors=predictor.sensors, fleet=fleet, directed=True, **options)
     if predictor.repeats(data):
         note("these rows begin before the last row the model has seen: coverage on known rows flatters")
+    warn_absurd(data, "new")
     filled = None
     if impute is not None:
         with phases(len(data), alike=True) as started:
