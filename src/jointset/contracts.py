@@ -253,18 +253,18 @@ class Pilot(NamedTuple):
 
 
 @runtime_checkable
-class Shape(Protocol):
+class Shape(Protocol[State]):
     """How the residuals of a mean model spread (`jointset.residuals`): the law of row t from the residuals before t."""
 
-    def fit(self, pilot: Pilot) -> Shape: ...
-    def start(self) -> Any: ...
-    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[Forecast, Any]:
+    def fit(self, pilot: Pilot) -> Shape[State]: ...
+    def start(self) -> State: ...
+    def run(self, residuals: Array, centers: Array, times: Array | None, state: State) -> tuple[Forecast, State]:
         """Laws of all rows around their centres (T, N), and the state after the last."""
         ...
 
 
 @runtime_checkable
-class SetRule(Protocol):
+class SetRule(Protocol[State]):
     """A published method: from residuals of a mean to sets (`jointset.published.filter`)."""
 
     @property
@@ -277,15 +277,15 @@ class SetRule(Protocol):
         """Fewest calibration residuals."""
         ...
 
-    def start(self, residuals: Array) -> Any:
+    def start(self, residuals: Array) -> State:
         """State after the calibration residuals (m, N)."""
         ...
 
-    def radii(self, state: Any, residuals: Array) -> tuple[tuple[Array, ...], Any]:
+    def radii(self, state: State, residuals: Array) -> tuple[tuple[Array, ...], State]:
         """Parameters of the next T + 1 sets and the state after T residuals."""
         ...
 
-    def shape(self, state: Any, parameters: tuple[Array, ...], mean: Array) -> OwnSet:
+    def shape(self, state: State, parameters: tuple[Array, ...], mean: Array) -> OwnSet:
         """The regions with these parameters around means (..., N)."""
         ...
 

@@ -18,7 +18,7 @@ from jointset.calibration import calibration as rule_named
 from jointset.calibration.cost_agaci import CostAgACI
 from jointset.calibration.shared_level import AnyRule, SharedLevel
 from jointset.catalogue import FILTERS, METHODS, PUBLISHED, ROWS, TABLE
-from jointset.contracts import Calibration, Filter, MeanModel, Score
+from jointset.contracts import Calibration, Filter, Fittable, MeanModel, Score
 from jointset.errors import require, require_known, some
 from jointset.filters.residual import ResidualFilter
 from jointset.filters.static import StaticFilter
@@ -157,7 +157,8 @@ def row(
     method, geometry, wrap = parse(name)
     require_known(method, ROWS, f"unknown row {method!r}")
     require_geometry(parse(name))
-    shape, table = TABLE[method].maker(protocol)(), protocol == "table"
+    shape: Any = TABLE[method].maker(protocol)()  # of the two families it is a shape
+    table = protocol == "table"
     components = isinstance(shape, Splitting)
     centred = getattr(shape, "centred", False)
     if components and centred:
@@ -206,7 +207,7 @@ def filter_row(
     require_known(name.method, FILTERS, f"unknown method {name.method!r}")
     require_geometry(name)
     method = TABLE[name.method]
-    filter_ = method.maker(protocol)()
+    filter_ = cast("Filter[Any] | Fittable", method.maker(protocol)())
     if method.learned and training:
         filter_ = _trained_with(filter_, training, name.method)
     score, rule = score_for(name.geometry or method.geometries[0]), rule_named(rule_of(name), alpha=alpha)
@@ -238,7 +239,7 @@ def published_row(name: Name, *, wrap: AnyRule | None = None, alpha: float = 0.1
     """
     require_geometry(name)
     rule = None if name.wrap is None else wrap or rule_named(name.wrap, alpha=alpha)
-    return TABLE[name.method].make(alpha=alpha, wrap=rule, **options)
+    return cast("JointPredictor", TABLE[name.method].make(alpha=alpha, wrap=rule, **options))
 
 
 load_predictor = JointPredictor.load  # also `jointset.load`

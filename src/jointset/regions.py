@@ -23,7 +23,7 @@ from jointset.algebra.partial import (
 )
 from jointset.algebra.ties import ROUNDING, settled
 from jointset.algebra.volumes import unit_ball_log_volume
-from jointset.contracts import Array, Law, Region
+from jointset.contracts import Array, Law, Reading, Region
 from jointset.errors import require
 from jointset.inputs.labels import in_order
 from jointset.support.cached import cached_property
@@ -94,7 +94,7 @@ class Sizes:
         """mean_i 2 h_i."""
         return 2.0 * np.mean(self.half_width, axis=-1)
 
-    def ordered(self, y: Any) -> Array:
+    def ordered(self, y: Reading) -> Array:
         """Readings (..., N) as they are; a series, mapping or data frame of one row by its labels."""
         return in_order(y, self.sensors)
 
@@ -165,7 +165,7 @@ class Ellipsoid(_AroundLaw):
         """sqrt(radius S_ii), the support function along the sensor axes."""
         return np.sqrt(np.maximum(self.radius, 0.0))[..., None] * np.sqrt(self.law.variance)
 
-    def contains(self, y: Any) -> Array:
+    def contains(self, y: Reading) -> Array:
         """Whether the whole reading lies inside, that is score <= radius."""
         return mahalanobis_score(self.law, self.ordered(y), self.gaps) <= self.radius
 
@@ -187,7 +187,7 @@ class Box(_AroundLaw):
         """radius sd_i."""
         return np.maximum(self.radius, 0.0)[..., None] * np.sqrt(self.law.variance)
 
-    def contains(self, y: Any) -> Array:
+    def contains(self, y: Reading) -> Array:
         """Whether every observed sensor lies inside, that is score <= radius."""
         return studentised_score(self.law, self.ordered(y), self.gaps) <= self.radius
 
@@ -222,7 +222,7 @@ class Product(Sizes):
     def _gather(self, pieces: Sequence[Array]) -> Array:
         return np.concatenate(pieces, axis=-1)[..., np.argsort(np.concatenate(self.blocks))]
 
-    def contains(self, y: Any) -> Array:
+    def contains(self, y: Reading) -> Array:
         """Whether every block that has a reading contains it; False where no block has one."""
         y = self.ordered(y)
         inside = np.ones(y.shape[:-1], dtype=bool)
@@ -248,7 +248,7 @@ class ScoredProduct(Product):
     law: Law = field(kw_only=True)
     radius: Array | float = field(kw_only=True)
 
-    def contains(self, y: Any) -> Array:
+    def contains(self, y: Reading) -> Array:
         """Whether the score is at most the radius; False where no block has a reading."""
         return self.score.score(self.law, self.ordered(y)) <= self.radius
 

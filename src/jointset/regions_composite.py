@@ -12,7 +12,7 @@ import numpy as np
 
 from jointset.abilities import Components
 from jointset.algebra.partial import UNCALIBRATED, GapScale
-from jointset.contracts import Array
+from jointset.contracts import Array, Reading
 from jointset.regions import Sizes
 from jointset.support.cached import cached_property
 
@@ -46,7 +46,7 @@ class ComponentRegion(Sizes):
         """sum_j h_ij(radius_j) (..., N)."""
         return self.structure.half_width(np.maximum(self.radii, 0.0)) * self.law.unit
 
-    def contains(self, y: Any) -> Array:
+    def contains(self, y: Reading) -> Array:
         """Whether every component score is within its radius; False where nothing is observed."""
         y = self.ordered(y)
         return np.all(self.gaps.levelled(self.law.scores(y, self.gaps.level), y) <= self.radii, axis=-1)[()]

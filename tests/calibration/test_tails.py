@@ -65,3 +65,7 @@ def test_without_being_asked_nothing_changes():
     calibrating, scores = rng.chisquare(10, 800), rng.chisquare(10, 300)
     calm = [rule.run(rule.start(calibrating), scores)[0] for rule in (ACI(), ACI(tail=True))]
     np.testing.assert_array_equal(*calm)
+
+
+def test_no_level_holds_a_score_without_end():
+    assert tail_level(np.arange(1.0, 200.0), math.inf) == tail_level(np.zeros(99), 1.0) == -math.inf

@@ -10,6 +10,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from jointset.abilities import ByRecipe
 from jointset.audits.stored import Audited
 from jointset.bench.figures_results import LINES, cell_order, size_label
 from jointset.bench.measures import rolling
@@ -180,7 +181,9 @@ def courses_of_training(folder: str | Path, table: pd.DataFrame, protocol: str) 
             if len(arrays.get("curve", ())):
                 base, row = parse(method).method, rows.iloc[0]
                 told = f", at most {row['limit_steps']} steps" if row["limit_steps"] else ""
-                recipe = (row["recipe"] or FILTERS[base]().recipe) + told
+                made = FILTERS[base]()
+                usual = made.recipe if isinstance(made, ByRecipe) else ""
+                recipe = (row["recipe"] or usual) + told
                 curves.setdefault(f"{base}|{row['cell']}|{recipe}", arrays["curve"])
     return learning_curves(curves, "training") if curves else None
 

@@ -205,7 +205,7 @@ def _training(task: Task, name: str, cell: Cell) -> dict[str, Any] | None:
 
 def _recipe(task: Task, name: str) -> Recipe | None:
     """How the filter is trained; None where that is the filter's own affair."""
-    made = TABLE[parse(name).method].make()
+    made: Any = TABLE[parse(name).method].make()
     if task.settings.recipe:
         made = replace(made, recipe=task.settings.recipe)
     return made.training_recipe if isinstance(made, ByRecipe) else None

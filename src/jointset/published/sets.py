@@ -13,7 +13,7 @@ import numpy as np
 from jointset.algebra.partial import UNCALIBRATED, GapScale, independent_count, largest_quantile
 from jointset.algebra.shares import distance_shares, maximum_shares
 from jointset.algebra.volumes import unit_ball_log_volume
-from jointset.contracts import Array, Law, OwnSet
+from jointset.contracts import Array, Law, OwnSet, Reading
 from jointset.laws import LowRankLaw
 from jointset.regions import Sizes, mahalanobis_score
 from jointset.support.cached import cached_property
@@ -65,7 +65,7 @@ class Annulus(Sizes):
         """The set of shift + scale * Y."""
         return replace(self, law=self.law.rescale(shift, scale))
 
-    def contains(self, y: Any) -> Array:
+    def contains(self, y: Reading) -> Array:
         """Whether the reading lies between the two radii."""
         y = self.ordered(y)
         score = self.score(y)
@@ -173,7 +173,7 @@ class IntervalBox(Sizes):
         """The box of shift + scale * Y."""
         return replace(self, lower=shift + scale * self.lower, upper=shift + scale * self.upper)
 
-    def contains(self, y: Any) -> Array:
+    def contains(self, y: Reading) -> Array:
         """Whether every observed sensor lies in its interval."""
         y = self.ordered(y)
         seen = ~np.isnan(y)
@@ -241,7 +241,7 @@ class ScaledSet(Sizes):
         """The least factor that holds the reading (...); NaN where nothing is observed."""
         return self.gaps.levelled(self.own.growth(y), y)
 
-    def contains(self, y: Any) -> Array:
+    def contains(self, y: Reading) -> Array:
         """Whether the reading lies inside, that is score <= factor."""
         return self.score(self.ordered(y)) <= self.factor
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -48,7 +48,9 @@ class _Structure:
         """There is nothing to remember."""
         return ()
 
-    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[ComponentLaw, Any]:
+    def run(
+        self, residuals: Array, centers: Array, times: Array | None, state: tuple[()]
+    ) -> tuple[ComponentLaw, tuple[()]]:
         """Laws of all rows."""
         return ComponentLaw(centers, cast(Components, self), np.ones(centers.shape[1])), state
 

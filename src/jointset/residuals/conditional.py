@@ -78,7 +78,7 @@ class TimeOfDay:
         """The state with the time of the next row."""
         return Clock(int(time))
 
-    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
+    def run(self, residuals: Array, centers: Array, times: Array | None, state: Clock) -> tuple[PiecewiseLaw, Clock]:
         """Laws of all rows, a piece for every covariance met."""
         if times is None:
             times = state.next + self.cadence * np.arange(len(residuals))
@@ -139,7 +139,9 @@ class Local:
         """There is nothing to remember."""
         return ()
 
-    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[DenseLaw, Any]:
+    def run(
+        self, residuals: Array, centers: Array, times: Array | None, state: tuple[()]
+    ) -> tuple[DenseLaw, tuple[()]]:
         """Laws of all rows."""
         n = centers.shape[1]
         out = np.empty((len(centers), n, n))

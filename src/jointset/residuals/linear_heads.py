@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -83,7 +83,7 @@ class LinearHeads:
         """The state with the time of the next row."""
         return Clock(int(time))
 
-    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[LowRankLaw, Any]:
+    def run(self, residuals: Array, centers: Array, times: Array | None, state: Clock) -> tuple[LowRankLaw, Clock]:
         """Laws of all rows."""
         if times is None:
             times = state.next + self.cadence * np.arange(len(residuals))

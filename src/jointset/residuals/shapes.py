@@ -56,7 +56,9 @@ class Constant:
         """There is nothing to remember."""
         return ()
 
-    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[DenseLaw, Any]:
+    def run(
+        self, residuals: Array, centers: Array, times: Array | None, state: tuple[()]
+    ) -> tuple[DenseLaw, tuple[()]]:
         """Laws of all rows."""
         return DenseLaw(centers, self.emitted), state
 
@@ -111,7 +113,9 @@ class EWMA:
         S = np.asarray(self.covariance)
         return UpdatedState(S, np.empty((0, len(S))))
 
-    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
+    def run(
+        self, residuals: Array, centers: Array, times: Array | None, state: UpdatedState
+    ) -> tuple[PiecewiseLaw, UpdatedState]:
         """Laws of all rows, in pieces; an exact factorisation comes at fixed counts of rows with a reading.
 
         A row with gaps ends its piece, and the next goes through gaps (`GapCourse`) until some complete rows have come.

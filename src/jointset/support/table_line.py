@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from jointset.contracts import Filter, Fittable, Shape
+    from jointset.joint_predictor import JointPredictor
+
+Made: TypeAlias = "Filter[Any] | Fittable | Shape[Any] | JointPredictor"
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ class Method:
     """
 
     name: str
-    make: Callable[..., Any]
+    make: Callable[..., Made]
     family: str = "filter"
     mean: str = "own"
     covariance: str = "own"
@@ -69,9 +77,9 @@ class Method:
     one_at_a_time: bool = False
     pilot: str = "train"
     rule: str = "split"
-    in_table: Callable[..., Any] | None = None
+    in_table: Callable[..., Made] | None = None
     cost: float = 1.0
 
-    def maker(self, protocol: str = "text") -> Callable[..., Any]:
+    def maker(self, protocol: str = "text") -> Callable[..., Made]:
         """What makes it in a protocol."""
         return self.in_table if protocol == "table" and self.in_table is not None else self.make
