@@ -15,7 +15,7 @@ import numpy as np
 
 from jointset.algebra import lowrank
 from jointset.algebra.covariance import Covariance
-from jointset.algebra.covariance_modes import StepCovariances
+from jointset.algebra.covariance_steps import StepCovariances
 from jointset.algebra.law_rows import (
     blank_where_unseen,
     contributions_of,

@@ -216,3 +216,14 @@ def test_a_row_of_a_large_network_keeps_the_memory_of_the_last(monkeypatch):
         for _ in range(2):
             kalman_gaps.block_step(transition, Covariance(P + np.eye(n)), e, e, missing, 1.0, 1.0)
         assert len(called) == times
+
+
+def test_steps_off_rest_know_the_distances_of_their_own_readings_and_find_those_of_others():
+    data = panel()
+    f, values = GraphLGSSM().fit(data), with_gaps(data.values)
+    laws, _ = f.run(values, f.start())
+    formed = DenseLaw(laws.mean, laws.covariance.matrix)
+    for y in (values, data.values, values + 1e-6, np.where(np.isnan(values), np.nan, 0.3)):
+        np.testing.assert_allclose(laws.mahalanobis(y), formed.mahalanobis(y), rtol=1e-9)
+        np.testing.assert_allclose(laws[30:60].nll(y[30:60]), formed[30:60].nll(y[30:60]), rtol=1e-9)
+    np.testing.assert_allclose(laws[41].covariance.matrix, formed.covariance.matrix[41], rtol=1e-12)

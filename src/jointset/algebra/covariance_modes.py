@@ -1,8 +1,7 @@
-"""Covariances in special form: diagonal in a fixed basis but for a low rank, raised by a number, shared by steps."""
+"""Covariances in special form: diagonal in a fixed basis but for a low rank, or raised by a number."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -149,123 +148,6 @@ class ModeCovariance(Covariance):
         z = np.linalg.solve(self.capacitance, V.T @ (w * x).T).T
         rest = x - z @ V.T
         return np.einsum("...i,...i->...", rest * w, rest) + (z * z).sum(-1)
-
-
-class StepOf(Covariance):
-    """One of a batch of covariances (T, N, N), which several steps of a law share."""
-
-    lasting = False
-    shared = True
-
-    def __init__(self, batch: Covariance, place: int, base: Covariance | None = None) -> None:
-        self.batch, self.place, self.shape = batch, place, batch.shape[1:]
-        self.base = self if base is None else base  # before other units
-
-    @property
-    def matrix(self) -> Array:  # type: ignore[override]
-        """The matrix."""
-        return self.batch.matrix[self.place]
-
-    def rescale(self, scale: Array) -> Covariance:
-        """Covariance of scale * Y."""
-        return StepOf(self.batch.rescale(scale), self.place, self.base)
-
-    def bare(self) -> Covariance:
-        """As it is."""
-        return self
-
-
-def step_covariances(matrices: Array, log_det: Array) -> list[Covariance]:
-    """The covariances (T, N, N) of steps, whose log-determinants (T,) are known."""
-    batch = Covariance(matrices)
-    batch.__dict__["log_det"] = log_det
-    return [StepOf(batch, k) for k in range(len(matrices))]
-
-
-class StepCovariances(Covariance):
-    """Covariances of T steps, each of its own kind; steps may share one."""
-
-    lasting = False
-    shared = False
-
-    def __init__(self, each: Sequence[Covariance]) -> None:
-        self.each = list(each)
-        n = self.each[0].shape[-1] if self.each else 0
-        self.shape = (len(self.each), n, n)
-
-    @property
-    def matrix(self) -> Array:  # type: ignore[override]
-        """All matrices (T, N, N), formed."""
-        return np.stack([one.matrix for one in self.each])
-
-    @property
-    def root(self) -> Array:
-        """All Cholesky factors (T, N, N)."""
-        return np.stack([one.root for one in self.each])
-
-    @cached_property
-    def variance(self) -> Array:
-        """Diagonals (T, N)."""
-        parts = [np.broadcast_to(S.variance, (stop - start, self.shape[-1])) for start, stop, S in self.batches()]
-        return np.concatenate(parts)
-
-    @cached_property
-    def log_det(self) -> Array:
-        """Log-determinants (T,)."""
-        return np.concatenate([np.broadcast_to(S.log_det, stop - start) for start, stop, S in self.batches()])
-
-    def groups(self) -> Iterator[tuple[int, int, Covariance]]:
-        """Consecutive steps that share a covariance: the first, the one after the last, the covariance."""
-        start = 0
-        for t in range(1, len(self.each) + 1):
-            if t == len(self.each) or self.each[t] is not self.each[start]:
-                yield start, t, self.each[start]
-                start = t
-
-    def batches(self) -> Iterator[tuple[int, int, Covariance]]:
-        """The same, consecutive steps of one batch together as an array of covariances."""
-        start = 0
-        for t in range(1, len(self.each) + 1):
-            if t < len(self.each) and _go_together(self.each[t - 1], self.each[t]):
-                continue
-            first = self.each[start]
-            yield start, t, first.batch[first.place : first.place + t - start] if isinstance(first, StepOf) else first
-            start = t
-
-    def effective_sensors(self, seen: Array) -> tuple[Array, Array]:
-        """How many independent sensors those `seen` (T, N) amount to, and all (T,)."""
-        pairs = [S.effective_sensors(seen[start:stop]) for start, stop, S in self.batches()]
-        some, every = (np.concatenate(part) for part in zip(*pairs, strict=True))
-        return some, every
-
-    def _mapped(self, function: Any) -> StepCovariances:
-        made: dict[int, Covariance] = {}
-        for one in self.each:
-            if id(one) not in made:
-                made[id(one)] = function(one)
-        return StepCovariances([made[id(one)] for one in self.each])
-
-    def _times(self, scale: Array) -> Covariance:
-        return self._mapped(lambda one: one.rescale(scale))
-
-    def select(self, places: Array) -> Covariance:
-        """Covariances of the sensors at these places."""
-        return self._mapped(lambda one: one.select(places))
-
-    def bare(self) -> Covariance:
-        """The same without what can be computed again."""
-        return self._mapped(lambda one: one.bare())
-
-    def __getitem__(self, index: Any) -> Covariance:
-        chosen = np.arange(len(self.each))[index]
-        return self.each[int(chosen)] if chosen.ndim == 0 else StepCovariances([self.each[t] for t in chosen.tolist()])
-
-
-def _go_together(one: Covariance, next_: Covariance) -> bool:
-    """Whether two consecutive steps share a covariance, or follow one another in a batch."""
-    if isinstance(one, StepOf) and isinstance(next_, StepOf):
-        return one.batch is next_.batch and one.place + 1 == next_.place
-    return one is next_
 
 
 class Raised(Covariance):

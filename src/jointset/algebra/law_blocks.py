@@ -8,7 +8,7 @@ from typing import overload
 import numpy as np
 
 from jointset.algebra.covariance import Covariance
-from jointset.algebra.covariance_modes import StepCovariances
+from jointset.algebra.covariance_steps import StepCovariances
 from jointset.contracts import Forecast
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
 
@@ -30,16 +30,16 @@ def concatenate(laws: Sequence[AnyLaw]) -> AnyLaw:
     if all(law.covariance is first.covariance for law in dense):
         return DenseLaw(mean, first.covariance)
     if all(law.covariance.shared or isinstance(law.covariance, StepCovariances) for law in dense):
-        return DenseLaw(mean, StepCovariances([S for law in dense for S in _each(law)]))
+        return DenseLaw(mean, StepCovariances([part for law in dense for part in _parts(law)]))
     shapes = [(*law.mean.shape, law.mean.shape[-1]) for law in dense]
     matrices = [np.broadcast_to(law.covariance.matrix, shape) for law, shape in zip(dense, shapes, strict=True)]
     return DenseLaw(mean, Covariance(np.concatenate(matrices)))
 
 
-def _each(law: DenseLaw) -> list[Covariance]:
-    """The covariance of every step."""
+def _parts(law: DenseLaw) -> list[tuple[int, Covariance]]:
+    """The covariances by how many steps they serve."""
     S = law.covariance
-    return S.each if isinstance(S, StepCovariances) else [S] * len(law)
+    return S.parts if isinstance(S, StepCovariances) else [(len(law), S)]
 
 
 def bare(law: Forecast) -> Forecast:

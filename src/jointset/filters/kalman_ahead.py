@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointset.algebra.covariance import Covariance, Scaled
-from jointset.algebra.covariance_modes import StepCovariances, StepOf
+from jointset.algebra.covariance_steps import StepCovariances, StepOf
 from jointset.algebra.triangles import cholesky
 from jointset.algebra.window_laws import WindowLaw, step_roots
 from jointset.contracts import Array
