@@ -84,3 +84,15 @@ def test_readings_by_other_names_in_every_format(model, rows, tmp_path):
         kept = client.get("/city/history").json()["rows"]
     network.close()
     assert [row["values"]["s000"] for row in kept][:3] == [rows[0]["values"]["s000"], rows[1]["values"]["s000"], 1.5]
+
+
+@pytest.mark.parametrize("values", [{"a": 1.0, "values": 2.0}, {"a": 1.0, "values": 2.0, "b": "x"}, [1.0, None, 2.0]])
+def test_a_sensor_called_values_is_read_inside_values_and_beside_time(values):
+    reader = Reader(("a", "b", "values"), Fleet())
+    body = json.dumps({"time": T, "values": values}).encode()
+    if "b" in values and isinstance(values, dict):
+        with pytest.raises(InputError, match="sensor 'b'"):
+            reader.read(body, "json")
+        return
+    for given in (body, json.dumps({"time": T, "a": 1.0, "values": 2.0}).encode()):
+        assert reader.read(given, "json").rows[0].values.tolist()[::2] == [1.0, 2.0]

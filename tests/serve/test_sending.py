@@ -1,4 +1,5 @@
 import json
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -6,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from jointset.errors import InputError
+from jointset.live import sending
 from jointset.live.sending import Courier, StoreOutbox
 from jointset.live.store import FILE, Store
 from jointset.live.ways_out import asked_for, open_ways
@@ -218,3 +220,28 @@ def test_alarms_of_a_served_network_leave_it_by_all_ways(served, receiver, tmp_p
     told = served.client.get("/city/alarms").json()
     assert there.arrived() == [json.loads(line)["id"] for line in lines.read_text().splitlines()]
     assert there.arrived()[0] == told["alarms"][0]["id"]
+
+
+def test_a_receiver_that_never_ends_its_answer_does_not_keep_the_service_from_stopping(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(sending, "PARTING", 0.2)
+    here, over = socket.create_server(("127.0.0.1", 0)), threading.Event()
+
+    def drip():
+        line, _ = here.accept()
+        with line:
+            while not over.wait(0.05):
+                line.sendall(b"H")  # each byte in time, the answer never
+
+    threading.Thread(target=drip, daemon=True).start()
+    url = f"http://127.0.0.1:{here.getsockname()[1]}/"
+    one = Courier("webhook", StoreOutbox(store, tmp_path / "sent.json"), Webhook("city", url), print)
+    add(store, "a")
+    one.wake()
+    time.sleep(0.2)
+    closing = threading.Thread(target=one.close, daemon=True)
+    closing.start()
+    closing.join(3.0)
+    done, _ = not closing.is_alive(), over.set()
+    here.close()
+    assert done
+    assert json.loads((tmp_path / "sent.json").read_text()) == {"arrived": 0}  # it is sent again after the next start

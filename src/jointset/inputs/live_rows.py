@@ -225,12 +225,13 @@ class JsonRows:
         return Reading(self._by_name(row), time)
 
     def _values(self, row: dict[str, Any]) -> Any:
-        """What an object holds under "values", unless that is a sensor's name; else the object itself."""
-        if "values" not in row or "values" in self.place or self.fleet.rename.get("values") in self.place:
-            return row
-        found = row["values"]
-        given = f'"values" is {json.dumps(found)[:40]}'
+        """What an object holds under "values", unless that is the reading of a sensor; else the object itself."""
+        found = row.get("values")
         whole = isinstance(found, (dict, list))
+        sensor = "values" in self.place or self.fleet.rename.get("values") in self.place
+        if "values" not in row or (sensor and not whole):
+            return row
+        given = f'"values" is {json.dumps(found)[:40]}'
         require(whole, f"{given}: send an object of sensors and numbers, or a list in the order of the model")
         return found
 

@@ -21,6 +21,7 @@ from jointset.support.atomic import whole_file
 
 FIRST, LONGEST = 1.0, 300.0  # seconds until it is tried again: doubled from the first to the longest
 AT_ONCE = 100  # changes read from the store at a time
+PARTING = 15.0  # seconds that a receiver in the middle of its answer may keep the service from stopping
 
 Change = dict[str, Any]
 Send = Callable[[str, Change], None]  # its name, the same whenever it is sent again, and the change; raises OSError
@@ -83,7 +84,7 @@ class Courier:
         """Stop; what has not arrived is sent after the next start."""
         self._over.set()
         self._news.set()
-        self._thread.join()
+        self._thread.join(PARTING)
 
     def _run(self) -> None:
         pause = self.first
