@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jointset.calibration import ACI, Auto, Split
-from jointset.calibration.auto import CALM, HIGHEST, LOWEST, TURN, calm
+from jointset.calibration.auto import CALM, HIGHEST, LEARNING, LOWEST, SHARED, TURN, calm
 from jointset.datasets.grssf import generate_grssf
 from jointset.methods import predictor_for, three_blocks
 
@@ -137,3 +137,13 @@ def test_sets_of_several_components_are_steered_by_their_size(jump):
     else:
         assert run.infinite_share < 0.5
         assert run.log_volume[220:].max() - aci.log_volume[:200].mean() < math.log(jump) + 0.6
+
+
+@pytest.mark.parametrize("score", [2.0, 14.0, 30.0])
+def test_weights_move_by_the_pinball_losses_of_the_log_radii(score):
+    rule = Auto(alpha=0.1)
+    state = rule.start(np.random.default_rng(0).chisquare(8, 300))
+    error = (math.log(score) - np.add(state.sizes, state.quantiles)) / state.spread
+    weights = np.array(state.weights) * np.exp(-LEARNING * np.maximum(0.9 * error, -0.1 * error))
+    expected = (1.0 - SHARED) * weights / weights.sum() + SHARED / len(weights)
+    np.testing.assert_allclose(rule.update(state, score).weights, expected)

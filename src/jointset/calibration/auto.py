@@ -26,7 +26,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from jointset.calibration.quantiles import calibration_scores, order_statistic
-from jointset.calibration.sequence import replay, share
+from jointset.calibration.sequence import Limited
 from jointset.calibration.tails import tail_quantile
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
@@ -62,7 +62,7 @@ class AutoState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class Auto:
+class Auto(Limited[AutoState]):
     """Log radius = mixture of trackers over six time scales, and a push by the misses so far (see the module).
 
     A radius may pass every calibration score and needs no ceiling; with too few of them for alpha the quantiles come
@@ -128,14 +128,6 @@ class Auto:
             state.steps + 1,
             state.limited + (bounded != excess),
         )
-
-    def run(self, state: AutoState, scores: Array) -> tuple[Array, AutoState]:
-        """Radii (T,) and the state after the last score."""
-        return replay(self, state, scores)
-
-    def infinite_share(self, state: AutoState) -> float:
-        """Share of the steps so far at which the push was at its bounds."""
-        return share(state.limited, state.steps)
 
     def _weigh(self, weights: tuple[float, ...], own: list[float], x: float, spread: float) -> tuple[float, ...]:
         """Weights after a score: exponential in the pinball losses of log radii, a share of all spread evenly."""

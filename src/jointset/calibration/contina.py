@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from jointset.calibration.pool import ScorePool, inside, slide, start_pool
 from jointset.calibration.quantiles import calibration_scores, score_quantile
-from jointset.calibration.sequence import at_edge, replay, share
+from jointset.calibration.sequence import Limited, at_edge
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
 from jointset.storage import storable
@@ -30,7 +30,7 @@ class ContinaState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class Contina:
+class Contina(Limited[ContinaState]):
     """theta_{t+1} = theta_t + lr g_t / sqrt(v_t), g_t = alpha - miss_t (Yang, Huang, Qiu and Cheng 2025).
 
     v_t is the moving mean of g^2 (rate 0.01, corrected for its start at 0), theta stays in [0.01, 0.99], and the
@@ -73,11 +73,3 @@ class Contina:
         level = min(max(state.level + self.lr * gradient / size, CLIP[0]), CLIP[1])
         limited = state.limited + at_edge(state.level, CLIP)
         return ContinaState(level, slide(state.pool, score, len(state.pool.recent)), square, steps, limited)
-
-    def run(self, state: ContinaState, scores: Array) -> tuple[Array, ContinaState]:
-        """Radii (T,) and the state after the last score."""
-        return replay(self, state, scores)
-
-    def infinite_share(self, state: ContinaState) -> float:
-        """Share of the steps so far whose level was at its bounds."""
-        return share(state.limited, state.steps)
