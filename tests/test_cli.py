@@ -270,7 +270,11 @@ BAD_OPTIONS = {
         [*FIT, "--method", "gnf-node", "--steps", "2"],
         r"gnf-node: .*has no graph.*diag-gru",
     ),
-    "filter": (NOTHING, [*FIT, "--filter", "kalmann"], r"unknown method 'kalmann': did you mean 'kalman'"),
+    "filter": (
+        NOTHING,
+        [*FIT, "--filter", "kalmann"],
+        r"unknown method 'kalmann': did you mean 'kalman'.*`jointset methods`",
+    ),
     "shape": (NOTHING, [*FIT, "--shape", "ball"], r"unknown shape 'ball': choose one of ellipsoid, box"),
     "calibration": (NOTHING, [*FIT, "--calibration", "magic"], r"unknown calibration 'magic': choose one of split"),
     "layout": (NOTHING, [*FIT, "--layout", "tall"], r"unknown layout 'tall'"),

@@ -19,7 +19,7 @@ from jointset.calibration.cost_agaci import CostAgACI
 from jointset.calibration.shared_level import AnyRule, SharedLevel
 from jointset.catalogue import FILTERS, METHODS, PUBLISHED, ROWS, TABLE
 from jointset.contracts import Calibration, Filter, Fittable, MeanModel, Score
-from jointset.errors import require, require_known, some
+from jointset.errors import InputError, require, require_known, some, suggest
 from jointset.filters.residual import ResidualFilter
 from jointset.filters.static import StaticFilter
 from jointset.joint_predictor import JointPredictor
@@ -29,6 +29,7 @@ from jointset.scores import ComponentScore, MaxStudentised, RootMahalanobis, Sin
 from jointset.support.extras import require_extra
 
 LOOKBACK = 400  # test scores in the pool of protocol `table`
+LISTED = "`jointset methods` lists them"
 GEOMETRIES = ("ellipsoid", "box")
 
 
@@ -125,7 +126,8 @@ def whole_name(method: str, shape: str = "ellipsoid", calibration: str | None = 
     ('kalman', 'quick')
     """
     name = parse(method)
-    require_known(name.method, METHODS, f"unknown method {name.method!r}")
+    if name.method not in METHODS:
+        raise InputError(f"unknown method {name.method!r}: {suggest(name.method, [*METHODS], LISTED)}")
     require(shape in GEOMETRIES, f"unknown shape {shape!r}: choose one of {', '.join(GEOMETRIES)}")
     geometry = _one_of(method, name.geometry, None if shape == "ellipsoid" else shape)
     own = calibration == TABLE[name.method].rule and name.wrap is None

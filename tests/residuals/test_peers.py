@@ -68,10 +68,11 @@ def test_weight_nothing_is_the_covariance_of_the_residuals():
     assert np.diag(Topology(weight=0.7).fit(pilot(E, RIVER)).covariance) == pytest.approx(np.diag(shape.covariance))
 
 
-def test_staci_without_a_graph_says_so():
+@pytest.mark.parametrize("method", ["staci", "group", "spectral"])
+def test_a_method_without_its_graph_says_how_to_give_one(method):
     panel = Panel(np.random.default_rng(0).normal(size=(300, 3)), ["a", "b", "c"])
-    with pytest.raises(InputError, match=r"staci needs a graph: give one with graph=, or use static"):
-        predictor_for("staci").fit(panel)
+    with pytest.raises(InputError, match=rf"{method} needs a graph: give .*--graph knn .*with_graph.*, or use static"):
+        predictor_for(method).fit(panel)
 
 
 # ---------------------------------------------------------------------- msr

@@ -24,6 +24,12 @@ from jointset.residuals.shrinkage import (
 from jointset.storage import storable
 
 
+def no_graph(name: str) -> InputError:
+    """What is wrong with readings that come without a graph, where a method needs one."""
+    give = "give --graph FILE, or --graph knn for one from correlations (panel.with_graph in Python)"
+    return InputError(f"{name} needs a graph: {give}, or use static, which needs none")
+
+
 class Part(NamedTuple):
     """One component of a split.
 
@@ -111,7 +117,7 @@ def groups_of(split: ResidualSplit, pilot: Pilot) -> Groups:
 
 def _graph(pilot: Pilot) -> Array:
     if pilot.adjacency is None:
-        raise InputError(f"{pilot.name} needs a graph: give one (graph=knn makes one from correlations)")
+        raise no_graph(pilot.name)
     return np.asarray(pilot.adjacency)
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jointset.contracts import Array, Pilot
-from jointset.errors import InputError
 from jointset.residuals.shapes import Constant
 from jointset.residuals.shrinkage import correlations, is_singular, positive_definite, second_moment
+from jointset.residuals.splits import no_graph
 from jointset.storage import storable
 
 WEIGHTS = tuple(np.linspace(0.0, 1.0, 21).tolist())  # of the graph's part, that are tried
@@ -42,7 +42,7 @@ class Topology(Constant):
     def fit(self, pilot: Pilot) -> Topology:
         """Range, weight and covariance."""
         if pilot.adjacency is None:
-            raise InputError(f"{pilot.name} needs a graph: give one with graph=, or use static, which needs none")
+            raise no_graph(pilot.name)
         E, distance = pilot.residuals, path_lengths(pilot.adjacency)
         reach = nearest_range(distance, correlations(second_moment(E))) if self.reach is None else self.reach
         weight = self._chosen(E, distance) if self.weight is None else self.weight
