@@ -93,7 +93,7 @@ def column_seconds(column: Any, name: str, day_first: bool = False) -> Array:
     no_nulls(column, name, "time")
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if text:
-        column = pc.utf8_trim_whitespace(column)
+        column = written = pc.utf8_trim_whitespace(column)
         if day_first:
             column = pa.chunked_array([pa.array([_year_first(cell) for cell in column.to_pylist()], pa.string())])
     if not pa.types.is_temporal(column.type):
@@ -101,7 +101,7 @@ def column_seconds(column: Any, name: str, day_first: bool = False) -> Array:
             return _scaled(column.cast(pa.int64()).to_numpy(), name)
         except pa.ArrowException:
             require(text, f"column {name!r} holds {column.type}, no times: use ISO 8601 or whole epoch seconds")
-            column = _parse_iso(column, name)
+            column = _parse_iso(column, name, written)
     try:
         return column.cast(pa.timestamp("s", getattr(column.type, "tz", None))).cast(pa.int64()).to_numpy()
     except pa.ArrowException:
@@ -123,8 +123,8 @@ def _scaled(numbers: Array, name: str) -> Array:
     return numbers // unit
 
 
-def _parse_iso(column: Any, name: str) -> Any:
-    """ISO text as Arrow time stamps: all without offset, or all with one."""
+def _parse_iso(column: Any, name: str, written: Any) -> Any:
+    """ISO text as Arrow time stamps: all without offset, or all with one; `written` is what the file has."""
     import pyarrow as pa
 
     for zone in (None, "UTC"):
@@ -133,8 +133,8 @@ def _parse_iso(column: Any, name: str) -> Any:
         except pa.ArrowException:
             continue
     kinds: dict[bool, str] = {}
-    for row, cell in enumerate(column.to_pylist()):
-        where = f"row {row} (from 0), column {name!r}: {cell[:40]!r}"
+    for row, (cell, own) in enumerate(zip(column.to_pylist(), written.to_pylist(), strict=True)):
+        where = f"row {row} (from 0), column {name!r}: {own[:40]!r}"
         match = ISO.fullmatch(cell)
         if match is None or not _is_date(cell):
             advice = "write it like 2012-03-01T00:05:00Z, or as whole epoch seconds"
