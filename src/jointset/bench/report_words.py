@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from jointset.bench.measures import coin
 from jointset.bench.report_groups import Group, Panel, reference
+from jointset.terminal import several
 
 NAMED = 4  # methods named in a sentence before "and N more"
 
@@ -28,7 +29,7 @@ def opening(panels: Sequence[Panel]) -> str:
     methods = len({group.method for panel in panels for group in panel.groups})
     well = sum(len(group.rows) for panel in panels for group in panel.groups)
     failed = sum(len(group.failed) for panel in panels for group in panel.groups)
-    sentence = f"{counted(methods, 'method')} on {counted(cells, 'cell')}: {counted(well, 'result')}"
+    sentence = f"{several(methods, 'method')} on {several(cells, 'cell')}: {several(well, 'result')}"
     return sentence + (f", and {failed:,} that failed." if failed else ", none failed.")
 
 
@@ -96,7 +97,7 @@ def missed(panel: Panel, target: str) -> str:
     text = f"All {len(panel.done)} methods reached the target." if len(panel.done) > 1 else ""
     if below:
         named = [f"{label} ({percent(group.mean('joint'))})" for label, group in below]
-        text = f"{len(below)} of {counted(len(panel.done), 'method')} missed the target of {target}: {listed(named)}."
+        text = f"{len(below)} of {several(len(panel.done), 'method')} missed the target of {target}: {listed(named)}."
     broken = [label for label, group in zip(panel.labels, panel.groups, strict=True) if not group.rows]
     text += f" No result from {listed(broken)}." if broken else ""
     endless = [(label, share) for label, group in panel.done if (share := group.mean("infinite_share")) >= 0.001]
@@ -126,15 +127,6 @@ def worst_stretch(panel: Panel, groups: Sequence[tuple[str, Group]], at_target: 
         return text + (", the best of all at target." if at_target and len(groups) > 1 else ".")
     among = "at target " if at_target else ""
     return text + f"; the steadiest {among}was {steady} with {percent(best.mean('worst_window'), 0)}."
-
-
-def counted(count: int, word: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "method"), counted(1200, "result")
-    ('1 method', '1,200 results')
-    """
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ import typer
 from jointset.commands import completion
 from jointset.errors import InputError, require, require_alpha, require_known
 from jointset.support.extras import require_extra
-from jointset.terminal import note, show_json
+from jointset.terminal import note, several, show_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -244,11 +244,9 @@ def told(given: dict[str, Any]) -> dict[str, Any]:
 
 def report_state(rows: int, planned: Sequence[Task], out: Path) -> None:
     """How many rows there are and how many of them are missing."""
-    from jointset.bench.report_words import counted
-
     missing = sum(len(task.units) for task in planned)
     there = f", {rows - missing} of them already in {out}" if missing < rows else ""
-    typer.echo(f"{counted(rows, 'row')}{there}; {missing} to do in {counted(len(planned), 'task')}.", err=True)
+    typer.echo(f"{several(rows, 'row')}{there}; {missing} to do in {several(len(planned), 'task')}.", err=True)
 
 
 # ---------------------------------------------------------------------- after the run
@@ -282,7 +280,6 @@ def rows_shown(results: pd.DataFrame, keys: set[tuple]) -> list[dict[str, Any]]:
 
 def show_rows(results: pd.DataFrame, keys: set[tuple]) -> None:
     """A table for every cell and protocol of the run: the mean of every method over its seeds."""
-    from jointset.bench.report_words import counted
     from jointset.bench.tables.measured import variant_of
     from jointset.bench.tables.model import REUSED
     from jointset.terminal import show_table
@@ -300,7 +297,7 @@ def show_rows(results: pd.DataFrame, keys: set[tuple]) -> None:
                 numbers["joint"] += REUSED
                 notes.setdefault(note, []).append(name)
             lines.append([name, str(len(group)), *numbers.values()])
-        sizes = f"{counted(rows['n'].iloc[0], 'sensor')}, {counted(rows['n_test'].iloc[0], 'test step')}"
+        sizes = f"{several(rows['n'].iloc[0], 'sensor')}, {several(rows['n_test'].iloc[0], 'test step')}"
         title = f"{cell}, protocol {protocol}, {sizes}"
         show_table(("method", "seeds", *columns), lines, title)
         for note, names in notes.items():

@@ -35,7 +35,8 @@ def build(grid: Grid, measured: Measured, paper: bool) -> Table | None:
     places = Places(grid, measured, paper)
     if not places.rows or not places.columns:
         return None
-    found = {(row, column): _place(places, row.joined(column)) for row in places.rows for column in places.columns}
+    spots = {(row, column): row.joined(column) for row in places.rows for column in places.columns}
+    found = {key: Place(at, places.find(at)) for key, at in spots.items()}
     ranks = _ranks(grid, [*found.values()])
     rows = []
     for row in places.rows:
@@ -47,10 +48,6 @@ def build(grid: Grid, measured: Measured, paper: bool) -> Table | None:
     return Table(
         f"{grid.name}-{measured.protocol}", title, _label_names(grid, paper), tuple(columns), tuple(rows), notes
     )
-
-
-def _place(places: Places, at: At) -> Place:
-    return Place(at, places.find(at))
 
 
 # ---------------------------------------------------------------------- labels
