@@ -5,6 +5,7 @@ import os
 import signal
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -13,6 +14,8 @@ from jointset.support.extras import installed
 ROOT = Path(__file__).parents[1]
 os.environ.setdefault("JOINTSET_DATA", str(ROOT.parent / "shared" / "data"))
 PEERS = Path(os.environ.get("JOINTSET_PEERS", ROOT.parent / "shared" / "peers"))
+hypothesis.settings.register_profile("jointset", deadline=None)  # how long an example takes is no promise
+hypothesis.settings.load_profile("jointset")
 collect_ignore = [] if installed("fastapi") and installed("httpx") else ["serve"]
 
 

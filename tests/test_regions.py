@@ -22,7 +22,7 @@ def scores_for(n):
     return [Mahalanobis(), MaxStudentised(), BlockMaximum(halves), BlockMaximum(halves, MaxStudentised())]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(0, 10_000), st.integers(1, 6), st.floats(0.0, 1.0), st.floats(0.01, 30))
 def test_contains_is_score_at_most_radius(seed, n, gaps, radius):
     rng = np.random.default_rng(seed)
@@ -71,7 +71,7 @@ def test_bounds_are_tight(which):
     assert Ellipsoid(law, 2.0).contains(touch)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 10_000), st.integers(1, 12), st.floats(1e-3, 100))
 def test_hadamard_bounds_the_volume_by_the_width(seed, n, radius):
     """(1/N) log Vol <= log width + (1/N) log kappa_N for every ellipsoid; <= log 2 width for boxes."""
@@ -88,7 +88,7 @@ def test_width_is_the_papers_formula():
     np.testing.assert_allclose(region.width, np.sqrt(11.0 * np.trace(law.dense()) / 7))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 10_000), st.integers(1, 8))
 def test_score_and_coverage_do_not_change_under_affine_maps(seed, n):
     rng = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
@@ -18,7 +18,6 @@ def network():
     return generate_grssf("A", n=30, length=400).panel
 
 
-@settings(deadline=None)
 @given(numbers, numbers)
 def test_wasserstein_equals_scipy(a, b):
     np.testing.assert_allclose(wasserstein_1(np.array(a), np.array(b)), wasserstein_distance(a, b), atol=1e-9)

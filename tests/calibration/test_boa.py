@@ -65,7 +65,7 @@ def test_the_bound_can_fail():
 
 
 @rates
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(regrets=st.lists(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3), max_size=20))
 def test_weights_are_a_distribution_whatever_the_regrets(rates, regrets):
     state = start_boa(3)

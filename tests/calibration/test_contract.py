@@ -93,7 +93,7 @@ def started(rule, m=50, seed=0):
 
 
 @rules
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(first=streams, second=streams)
 def test_whole_sequence_path_equals_stepping_also_from_the_middle(rule, first, second):
     together, end = step(rule, started(rule), np.concatenate((first, second)))

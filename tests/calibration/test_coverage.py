@@ -55,7 +55,7 @@ def test_aci_keeps_its_promise_against_an_adversary(kind, gamma):
         assert abs(misses / (t + 1) - alpha) <= (max(alpha, 1 - alpha) + gamma) / ((t + 1) * gamma) + 1e-12
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.floats(0, 100) | st.just(math.inf), min_size=1, max_size=200),
     st.lists(st.floats(0, 100), min_size=1, max_size=30),  # no scores: the whole space at any level

@@ -39,7 +39,7 @@ def iterate_riccati(F, Q, R, tolerance=1e-9, most=10_000):
     return F @ P @ F.T + Q
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 1000), st.floats(0.05, 0.98), st.floats(0.05, 5), st.floats(0.05, 5))
 def test_closed_form_equals_dare_and_iteration(seed, rho, sigma_q, sigma_r):
     f = on_random_graph(seed, rho=rho, sigma_q=sigma_q, sigma_r=sigma_r)
