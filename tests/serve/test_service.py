@@ -90,7 +90,7 @@ def test_history_as_tables(served, rows, tmp_path):
     csv = served.client.get("/city/history?format=csv")
     (tmp_path / "a.csv").write_bytes(csv.content)
     (tmp_path / "a.parquet").write_bytes(served.client.get("/city/history?format=parquet").content)
-    tables = [pd.read_csv(tmp_path / "a.csv"), pd.read_parquet(tmp_path / "a.parquet")]
+    tables = [pd.read_csv(tmp_path / "a.csv", float_precision="round_trip"), pd.read_parquet(tmp_path / "a.parquet")]
     names = list(rows[0]["values"])
     for table in tables:
         assert table["time"].tolist() == [row["time"] for row in rows[:7]]
