@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from jointset import GraphLGSSM, JointPredictor, PooledFilter, generate_grssf
-from jointset.algebra.pooling import Tails, log_scores, log_size, mixture_weights, pooled
+from jointset.algebra.pooling import Tails, best_weights, cost, log_scores, mixture_weights, pooled
 from jointset.checks import check_predictor
 from jointset.errors import InputError
 from jointset.filters.residual import ResidualFilter
@@ -87,14 +87,32 @@ def test_tails_are_found():
     assert tails.freedom in (4.0, 5.0, 6.0) and tails.size == pytest.approx(3.0, rel=0.05)
 
 
-def test_the_size_of_sets_is_exact_and_does_not_depend_on_the_scale_of_the_law():
+def test_the_cost_is_exact_and_does_not_depend_on_the_scale_of_the_law():
     rng = np.random.default_rng(6)
-    y = rng.standard_normal((4000, 3)) * [1.0, 2.0, 4.0]
+    y = rng.standard_normal((20_000, 3)) * [1.0, 2.0, 4.0]
     S = np.diag([1.0, 4.0, 16.0])
-    expected = 0.5 * np.log(64.0) / 3 + 0.5 * np.log(stats.chi2.ppf(0.9, 3))
+    volume, width = np.log(64.0) / 6, np.log(8.0) / 3
+    ellipsoids = [volume + 0.5 * np.log(stats.chi2.ppf(share, 3)) for share in (0.9, 0.95)]
+    boxes = [width + np.log(stats.norm.ppf(0.5 + 0.5 * share ** (1 / 3))) for share in (0.9, 0.95)]
+    density = -0.5 * (np.log(2 * np.pi) + 1.0) - volume
+    expected = np.mean(ellipsoids + boxes) - density
     for factor in (0.01, 1.0, 100.0):
-        assert log_size(DenseLaw(np.zeros(y.shape), factor * S), y) == pytest.approx(expected, abs=0.03)
-    assert log_size(DenseLaw(np.zeros(y.shape), np.eye(3)), y) > expected + 0.2  # a worse shape
+        assert cost(DenseLaw(np.zeros(y.shape), factor * S), y) == pytest.approx(expected, abs=0.02)
+    assert cost(DenseLaw(np.zeros(y.shape), np.eye(3)), y) > expected + 0.2  # a worse shape
+    gappy = y.copy()
+    gappy[0], gappy[1, 0] = np.nan, np.nan
+    assert cost(DenseLaw(np.zeros(y.shape), S), gappy) == pytest.approx(expected, abs=0.02)
+
+
+def test_weights_are_searched_beyond_those_tried():
+    rng = np.random.default_rng(7)
+    truth, noise = rng.normal(size=(4000, 2)), rng.normal(size=(3, 4000, 2))
+    laws = [DenseLaw(truth + sd * e, np.eye(2)) for sd, e in zip((1.0, 1.0, 5.0), noise, strict=True)]
+    poor = np.array([0.0, 0.1, 0.9])
+    found = best_weights(laws, np.ones(3), truth, [poor])
+    assert found.sum() == pytest.approx(1.0) and found[2] == 0.0 and found[:2].min() > 0.3
+    only = best_weights(laws[:1], np.ones(1), truth, [np.ones(1)])
+    assert only.tolist() == [1.0]
 
 
 def test_em_finds_the_shares_of_a_mixture():

@@ -77,7 +77,7 @@ MODULES = {
     "published.spci": "SPCIRule SPCIState",
     "residuals.components": "FactorBox GroupMaximum OrthogonalBlocks",
     "residuals.conditional": "Clock Local TimeOfDay",
-    "residuals.correlations": "FactorCorrelations MovingCorrelations",
+    "residuals.correlations": "FactorCorrelations MovingCorrelations FactorShape",
     "residuals.linear_heads": "LinearHeads",
     "residuals.scale_regression": "ScaleRegression",
     "residuals.shapes": "Constant EWMA Rolling RollingState UpdatedState",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
 
 FREEDOM = (2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 50.0, 200.0)  # degrees of freedom that are tried
 ROUNDS = 200  # of the iterations below, each of which converges long before
-SMALLEST = 1e-3  # a weight below it is none
+SMALLEST = 0.05  # a weight below it is none: every member that is heard costs time in each step
 STEADY = 1e-10  # share that variances are enlarged by
+HELD = (0.9, 0.95)  # shares of the rows whose sets are to be small
+STEP = 0.1  # weight that goes from one member to another
+GAIN = 0.002  # nats that it must bring: less may be chance
 
 
 def pooled(laws: Sequence[AnyLaw], weights: Array, sizes: Array | None = None) -> AnyLaw:
@@ -150,15 +154,28 @@ def student_scores(distance: Array, log_det: Array, count: Array, tails: Tails |
     return np.where(seen, _log_density(distance, log_det, count, tails), np.nan), tails
 
 
-def log_size(law: AnyLaw | PiecewiseLaw, y: Array, share: float = 0.9) -> float:
-    """Logarithm of the mean size, det(q S)^(1/2N), of the ellipsoids of laws that hold this share of readings (T, N).
+def cost(law: LowRankLaw | DenseLaw, y: Array) -> float:
+    """What a pool should have little of, in nats: minus the log density a reading, plus the size of sets.
 
-    What was read of a row stands for all of it, sensor for sensor.
+    The size is the mean of four logarithms: of ellipsoids, det(q S)^(1/2N) on average, and of boxes, the mean width of
+    a sensor, each as large as to hold 90 % and 95 % of readings (T, N). What was read of a row stands for all of it.
     """
-    distance, log_det, count = (part[~np.isnan(y).all(axis=-1)] for part in distances(law, y))
-    scores = np.sort(distance * y.shape[-1] / count)
-    radius = scores[min(int(np.ceil(share * (len(scores) + 1))), len(scores)) - 1]
-    return float(np.log(np.mean(np.exp(0.5 * log_det / count))) + 0.5 * np.log(radius))
+    seen = ~np.isnan(y).all(axis=-1)
+    distance, log_det, count = (part[seen] for part in distances(law, y))
+    density = float(student_scores(distance, log_det, count)[0].sum() / count.sum())
+    sd = np.sqrt(law.variance[seen])
+    farthest = np.nanmax(np.abs(y - law.mean)[seen] / sd, axis=-1)
+    volume = float(np.log(np.mean(np.exp(0.5 * log_det / count))))
+    width = float(np.log(sd.mean(axis=0)).mean())
+    radii = [0.5 * np.log(_holding(distance * y.shape[-1] / count, share)) for share in HELD]
+    reaches = [np.log(_holding(farthest, share)) for share in HELD]
+    return 0.5 * (volume + width + float(np.mean(radii) + np.mean(reaches))) - density
+
+
+def _holding(scores: Array, share: float) -> float:
+    """The score that this share of the scores does not exceed."""
+    place = min(int(np.ceil(share * (len(scores) + 1))), len(scores)) - 1
+    return float(np.partition(scores, place)[place])
 
 
 def _log_density(distance: Array, log_det: Array, count: Array, tails: Tails) -> Array:
@@ -191,6 +208,34 @@ def mixture_weights(scores: Array) -> Array:
         weights = (share / share.sum(axis=1, keepdims=True)).mean(axis=0)
     weights = np.where(weights < SMALLEST, 0.0, weights)
     return weights / weights.sum()
+
+
+def best_weights(laws: Sequence[Any], sizes: Array, y: Array, tried: Sequence[Array]) -> Array:
+    """Weights (K,) of the pool of laws that has the least `cost` on readings (T, N).
+
+    From the best of those `tried`, a tenth goes from one member to another as long as that brings enough.
+    """
+
+    def found(weights: Array) -> float:
+        heard = np.flatnonzero(weights)
+        return cost(pooled([laws[int(k)] for k in heard], weights[heard], sizes[heard]), y)
+
+    costs = [found(weights) for weights in tried]
+    while True:
+        weights, least = tried[int(np.argmin(costs))], min(costs)
+        tried = [_moved(weights, i, j) for i, j in permutations(range(len(laws)), 2) if weights[i] > 0]
+        costs = [found(other) for other in tried]
+        if not costs or min(costs) > least - GAIN:
+            return weights
+
+
+def _moved(weights: Array, source: int, target: int) -> Array:
+    """Weights of which a step went from one member to another; what would be left of less than half a step goes too."""
+    after = weights.copy()
+    share = STEP if weights[source] >= 1.5 * STEP else weights[source]
+    after[source] -= share
+    after[target] += share
+    return after
 
 
 def some_rows(rows: int, most: int) -> Array:

@@ -1,4 +1,4 @@
-"""The default method: learned members and an instant expert in one pool, whose law follows what it sees.
+"""The default method: learned members and the instant experts in one pool, whose law follows what it sees.
 
 Of the rows it is fitted on, the first part trains the members; the last part, which they have not seen, weighs them
 against each other and decides whether the pooled law is corrected by the correlations of its residuals and how fast its
@@ -15,21 +15,20 @@ from typing import Any, Self
 
 import numpy as np
 
+from jointset.abilities import message_start
 from jointset.algebra.law_blocks import concatenate
 from jointset.algebra.pooling import distances, student_scores
 from jointset.backbones.interface import seed_list
 from jointset.contracts import Array, Filter
-from jointset.errors import require
+from jointset.errors import InputError, require
 from jointset.filters.held_out import blocks_of_laws, enough, held_out
 from jointset.filters.node_net import NodeNet, Progress, joined
 from jointset.filters.pool import PooledFilter
-from jointset.filters.quick import quick
+from jointset.filters.quick import experts, quick
 from jointset.filters.scaled import ScaledFilter
-from jointset.filters.var import VARFilter
 from jointset.filters.whitened import WhitenedFilter
 from jointset.laws import AnyLaw
 from jointset.panel import Panel
-from jointset.residuals.correlations import FactorCorrelations
 
 FEW = 400  # rows below which nothing is trained
 DENSE = 64  # sensors up to which a law is a matrix
@@ -90,10 +89,9 @@ class DefaultFilter:
             early, seeds, progress=_part(progress, 0, more), checkpoint=checkpoint, keep_checkpoint=True
         )
         after = trained_further(nets, panel, _part(progress, net.steps, 0), again)
-        expert = VARFilter(None if panel.n_sensors <= DENSE else FactorCorrelations())
-        known, final = expert.fit(early), expert.fit(panel)
+        known, final = _instant(early, panel)
         fitted: list[Fitted] = [
-            _composed(one.split(), known, also.split(), final, late).fit(panel)
+            _composed((*one.split(), *known), also.split(), final, late).fit(panel)
             for one, also in zip(nets, after, strict=True)
         ]
         for file in (checkpoint, again):
@@ -108,17 +106,31 @@ def _part(progress: Progress | None, before: int, after: int) -> Progress | None
     return lambda step, total, loss: progress(before + step, before + total + after, loss)
 
 
+def _instant(early: Panel, panel: Panel) -> tuple[list[Filter[Any]], list[Filter[Any]]]:
+    """The instant experts as they stand before the held-out rows, and after all; who cannot be fitted is left out."""
+    known: list[Filter[Any]] = []
+    final: list[Filter[Any]] = []
+    for expert in experts(low_rank=panel.n_sensors > DENSE):
+        try:
+            both = expert.fit(early), expert.fit(panel)
+        except InputError as error:
+            warnings.warn(f"left out of the pool: {message_start(expert)}{error}", stacklevel=3)
+            continue
+        known.append(both[0])
+        final.append(both[1])
+    return known, final
+
+
 def _composed(
-    nets: list[NodeNet], known: VARFilter, final: Sequence[NodeNet], expert: VARFilter, late: Panel
+    known: Sequence[Filter[Any]], nets: list[NodeNet], instant: Sequence[Filter[Any]], late: Panel
 ) -> ScaledFilter[Any]:
     """The pool with its weights, correlations and scales chosen on rows that its members have not seen.
 
-    `nets` and `known`, the expert, are members as they stand before these rows, `final` and `expert` have seen all.
+    `known` are its members as they stand before these rows, `nets` and `instant` those that have seen all.
     """
-    before: tuple[Filter[Any], ...] = (*nets, known)
-    members = tuple(_recorded(one, late) if late.n_sensors <= DENSE else one for one in before)
+    members = tuple(_recorded(one, late) if late.n_sensors <= DENSE else one for one in known)
     trial = PooledFilter(members, frozen=True).weigh(late)
-    pool = _final_pool(trial, [_starting_after(late, net) for net in final], expert)
+    pool = _final_pool(trial, [_starting_after(late, net) for net in nets], instant)
     half_life = _whitening(trial, late)
     if half_life is None:
         return replace(ScaledFilter(trial, frozen=True).choose(late), inner=pool)
@@ -126,13 +138,13 @@ def _composed(
     return replace(ScaledFilter(white, frozen=True).choose(late), inner=replace(white.after(late), inner=pool))
 
 
-def _final_pool(trial: PooledFilter, nets: list[NodeNet], expert: VARFilter) -> PooledFilter:
-    """The pool of members that have seen all rows, learned ones with a weight in one pass."""
+def _final_pool(trial: PooledFilter, nets: list[NodeNet], instant: Sequence[Filter[Any]]) -> PooledFilter:
+    """The pool of those members with a weight, as they are when they have seen all rows; learned ones in one pass."""
     assert trial.weights is not None and trial.sizes is not None
     heard = trial.weights > 0
-    heard[-1] = True
     learned = [net for net, kept in zip(nets, heard, strict=False) if kept]
-    members = (*([joined(learned)] if learned else ()), expert)
+    others = [one for one, kept in zip(instant, heard[len(nets) :], strict=True) if kept]
+    members = (*([joined(learned)] if learned else ()), *others)
     return replace(trial, members=members, weights=trial.weights[heard], sizes=trial.sizes[heard])
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from jointset.abilities import Shaped, expecting, message_start
 from jointset.algebra.law_blocks import concatenate
-from jointset.algebra.pooling import log_scores, log_size, mixture_weights, pooled, some_rows
+from jointset.algebra.pooling import best_weights, log_scores, mixture_weights, pooled, some_rows
 from jointset.contracts import Array, Filter
 from jointset.errors import InputError, require
 from jointset.filters.held_out import (
@@ -33,7 +33,7 @@ from jointset.filters.held_out import (
     run_of,
 )
 from jointset.filters.remembered import Remembered
-from jointset.laws import AnyLaw
+from jointset.laws import AnyLaw, LowRankLaw
 from jointset.panel import Panel
 from jointset.storage import storable
 
@@ -116,8 +116,8 @@ class PooledFilter(Remembered[PooledState, AnyLaw]):
     def weigh(self, panel: Panel) -> PooledFilter:
         """The pool of these fitted members with weights and sizes from rows they were not fitted on.
 
-        Weights that maximise the likelihood of a mixture (EM), or equal ones: those win whose ellipsoids are the
-        smallest that hold 90 % of the rows. Where rows are few, weights are equal.
+        From weights that maximise the likelihood of a mixture (EM) or equal ones a search goes to those whose pool
+        makes the rows likely and has small sets (`pooling.cost`). Where rows are few, weights are equal.
         """
         count = len(self._owners)
         equal = np.full(count, 1.0 / count)
@@ -128,13 +128,13 @@ class PooledFilter(Remembered[PooledState, AnyLaw]):
         sizes = np.array([one.size for one in tails])
 
         tried = mixture_weights(np.stack(scores, axis=1)), equal
-        best = min(tried, key=lambda weights: log_size(pooled(laws, weights, sizes), y))
+        best = best_weights(laws, sizes, y, tried)
         return replace(self, weights=best, sizes=sizes)
 
     def _held_out(self, panel: Panel) -> tuple[list[AnyLaw], Array]:
         """Laws of every member and readings, of as many rows after the warm-up as fit into memory."""
-        rows, n = panel.values.shape
-        kept = WARMUP + some_rows(rows - WARMUP, max(FEWEST, BLOCK // n**2))
+        each = max(_numbers(law) for member in self.members for law in laws_of(member, member.start()))
+        kept = WARMUP + some_rows(len(panel) - WARMUP, max(FEWEST, BLOCK // each))
         found = []
         for member in self.members:
             blocks = []
@@ -218,3 +218,9 @@ class PooledFilter(Remembered[PooledState, AnyLaw]):
         assert self.weights is not None
         heard = self.weights > 0
         return self.weights[heard], None if self.sizes is None else self.sizes[heard]
+
+
+def _numbers(law: AnyLaw) -> int:
+    """Numbers that the law of a row holds."""
+    n = int(law.mean.size)
+    return int(law.factor.size) + 2 * n if isinstance(law, LowRankLaw) else n**2

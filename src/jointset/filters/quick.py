@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from jointset.backbones.var import DENSE
+from jointset.contracts import Filter
 from jointset.filters.kalman import GraphLGSSM
 from jointset.filters.pool import PooledFilter
 from jointset.filters.residual import ResidualFilter
 from jointset.filters.var import VARFilter
+from jointset.residuals.correlations import FactorCorrelations, FactorShape
 from jointset.residuals.shapes import EWMA
 
 
 def quick() -> PooledFilter:
-    """The vector autoregression with moving scales, the graph autoregression with an EWMA covariance, and Kalman."""
-    plain = ResidualFilter(shape=EWMA(half_life=500.0), name="ewma")
-    return PooledFilter((VARFilter(), plain, GraphLGSSM(tune=True)), alone_above=DENSE)
+    """The instant experts alone."""
+    return PooledFilter(experts(), alone_above=DENSE)
+
+
+def experts(*, low_rank: bool = False) -> tuple[Filter[Any], ...]:
+    """The vector autoregression with moving scales, the graph autoregression with an EWMA covariance, and Kalman.
+
+    With laws of low rank: the first two, with a few fixed factors.
+    """
+    shape = FactorShape() if low_rank else EWMA(half_life=500.0)
+    plain = ResidualFilter(shape=shape, name="ewma")
+    return (VARFilter(FactorCorrelations()), plain) if low_rank else (VARFilter(), plain, GraphLGSSM(tune=True))

@@ -145,7 +145,8 @@ class ResidualFilter:
 
     def law(self, state: ResidualState) -> Forecast:
         """Law of the next reading."""
-        return self._rows(np.full((1, len(np.asarray(self.backbone.mean))), np.nan), state, None)[0][0]
+        unread = np.zeros((1, len(np.asarray(self.backbone.mean))))  # whatever it is, its own law does not see it
+        return self._rows(unread, state, None)[0][0]
 
     def step(self, state: ResidualState, y: Array) -> ResidualState:
         """State after one reading (N,), NaN = missing."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from jointset.algebra.covariance import Covariance
 from jointset.algebra.pooling import log_scores, some_rows
-from jointset.contracts import Array
+from jointset.contracts import Array, Pilot
 from jointset.laws import DenseLaw, LowRankLaw
 from jointset.residuals.incomplete import covariance_with_gaps, expected_moment, expected_rows, fill_expected
 from jointset.residuals.shrinkage import gram, to_diagonal
@@ -185,6 +185,29 @@ class FactorCorrelations:
         assert self.factor is not None and self.rest is not None
         sd = scales * np.sqrt(variance)
         return LowRankLaw(means, sd**2 * self.rest, sd[..., None] * self.factor)
+
+
+@storable
+@dataclass(frozen=True)
+class FactorShape:
+    """A shape for many sensors: `FactorCorrelations` of residuals in units of what they were in the pilot block."""
+
+    correlations: FactorCorrelations = FactorCorrelations()
+    sd: Array | None = None  # of the pilot residuals (N,), set by fit
+
+    def fit(self, pilot: Pilot) -> FactorShape:
+        """Units and factors of the pilot residuals."""
+        sd = np.sqrt(np.maximum(np.mean(pilot.residuals**2, axis=0), np.finfo(float).tiny))
+        return replace(self, sd=sd, correlations=self.correlations.fit(pilot.residuals / sd))
+
+    def start(self) -> Array:
+        """Variance of every sensor in these units."""
+        return self.correlations.start()
+
+    def run(self, residuals: Array, centers: Array, times: Array | None, state: Array) -> tuple[LowRankLaw, Array]:
+        """Laws of all rows."""
+        sd = np.broadcast_to(np.asarray(self.sd), centers.shape)
+        return self.correlations.run(residuals / sd, centers, sd, state)
 
 
 def _leading(rows: Array, rank: int) -> tuple[Array, Array]:
