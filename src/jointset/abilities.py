@@ -68,6 +68,15 @@ def expecting(part: object, state: State, when: int) -> State:
 
 
 @runtime_checkable
+class Moved(Protocol, metaclass=_Remembered):
+    """A shape that can move on by one row without the laws of it."""
+
+    def after(self, residuals: Array, state: Any) -> Any:
+        """The state after a row of residuals (1, N), NaN = missing."""
+        ...
+
+
+@runtime_checkable
 class Several(Protocol[State], metaclass=_Remembered):
     """A filter that is a pool by itself and can give the laws of its parts; one pass over the readings serves all."""
 

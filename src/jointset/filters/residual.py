@@ -11,9 +11,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from jointset.abilities import ShapeOfTheHour
+from jointset.abilities import Moved, ShapeOfTheHour
 from jointset.contracts import Array, Forecast, MeanModel, Pieces, Pilot, Shape
 from jointset.errors import InputError, require
+from jointset.filters.remembered import Remembered
 from jointset.panel import Panel
 from jointset.residuals.incomplete import complete_residuals
 from jointset.residuals.shapes import Constant
@@ -40,7 +41,7 @@ def gpvar() -> MeanModel:
 
 @storable
 @dataclass(frozen=True)
-class ResidualFilter:
+class ResidualFilter(Remembered[ResidualState, Any]):
     """Mean of a backbone, and a shape fitted on the residuals of a pilot block.
 
     Parameters
@@ -143,14 +144,20 @@ class ResidualFilter:
             return np.zeros(len(values))
         return np.full(len(values), float(n**2) if getattr(self.shape, "dense", False) else min(float(n**2), NUMBERS))
 
-    def law(self, state: ResidualState) -> Forecast:
+    def _law(self, state: ResidualState) -> Forecast:
         """Law of the next reading."""
         unread = np.zeros((1, len(np.asarray(self.backbone.mean))))  # whatever it is, its own law does not see it
         return self._rows(unread, state, None)[0][0]
 
     def step(self, state: ResidualState, y: Array) -> ResidualState:
         """State after one reading (N,), NaN = missing."""
-        return self._rows(np.asarray(y, dtype=float)[None], state, None)[1]
+        row = np.asarray(y, dtype=float)[None]
+        if not isinstance(self.shape, Moved):
+            return self._rows(row, state, None)[1]
+        history, lags = self.backbone.fill(row, state.history)[1:], self.backbone.lags
+        return ResidualState(
+            history, min(state.seen + 1, lags), self.shape.after(row - self.law(state).mean, state.shape)
+        )
 
     def run(self, values: Array, state: ResidualState, times: Array | None = None) -> tuple[Forecast, ResidualState]:
         """Laws of all rows (T, N) and the state after the last one; `times` (T,) where the shape follows the clock."""

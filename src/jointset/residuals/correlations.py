@@ -204,6 +204,10 @@ class FactorShape:
         """Variance of every sensor in these units."""
         return self.correlations.start()
 
+    def after(self, residuals: Array, state: Array) -> Array:
+        """The state after a row of residuals (1, N), NaN = missing."""
+        return self.correlations.after(residuals / np.asarray(self.sd), state)
+
     def run(self, residuals: Array, centers: Array, times: Array | None, state: Array) -> tuple[LowRankLaw, Array]:
         """Laws of all rows."""
         sd = np.broadcast_to(np.asarray(self.sd), centers.shape)

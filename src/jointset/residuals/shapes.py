@@ -123,8 +123,7 @@ class EWMA:
         from jointset.residuals.gap_course import GapCourse  # here, as scipy takes longest to import
 
         pieces, t, calm, (base, pending, aged) = [], 0, 0, state
-        limit = FARTHEST * np.sqrt(np.diagonal(np.asarray(self.covariance)))
-        residuals = np.clip(residuals, -limit, limit)  # scores are of what was read, wherever that is
+        residuals = self._limited(residuals)
         pending = pending[~np.isnan(pending).any(axis=1)]  # older models kept rows without a reading
         gaps = np.flatnonzero(partly_read(residuals))
         ends = np.append(gaps + 1, len(residuals))
@@ -148,6 +147,21 @@ class EWMA:
                 base, pending, aged = self.advance(base, pending), pending[:0], 0
         law = PiecewiseLaw(centers, tuple(pieces), np.ones(centers.shape[1]))
         return law, UpdatedState(base, pending.copy(), aged)
+
+    def after(self, residuals: Array, state: UpdatedState) -> UpdatedState:
+        """The state after a row of residuals (1, N), NaN = missing."""
+        base, pending, aged = state
+        if np.isnan(residuals).any() or (len(pending) and np.isnan(pending).any()):
+            return self.run(residuals, residuals, None, state)[1]
+        pending = np.concatenate([pending, self._limited(residuals)])
+        if aged + len(pending) < self.refresh:
+            return UpdatedState(base, pending, aged)
+        return UpdatedState(self.advance(base, pending), pending[:0], 0)
+
+    def _limited(self, residuals: Array) -> Array:
+        """Residuals (T, N) as far as one counts: scores are of what was read, wherever that is."""
+        limit = FARTHEST * np.sqrt(np.diagonal(np.asarray(self.covariance)))
+        return np.clip(residuals, -limit, limit)
 
     def _calm_after(self, gaps: Array, t: int, rows: int) -> int:
         """The row, from t on, at which so many have come without gaps."""
