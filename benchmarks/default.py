@@ -22,11 +22,10 @@ from jointset.experiments.rows import _fitting_block
 from jointset.filters.default import DENSE, DefaultFilter, _whitening
 from jointset.filters.held_out import blocks_of_laws, held_out
 from jointset.filters.pool import PooledFilter
+from jointset.filters.quick import experts
 from jointset.filters.scaled import ScaledFilter
-from jointset.filters.var import VARFilter
 from jointset.filters.whitened import WhitenedFilter
 from jointset.algebra.law_blocks import concatenate
-from jointset.residuals.correlations import FactorCorrelations
 
 CELLS = ("ett-7", "aqi-12", "solar-12", "elec-20", "jena-20", "metr-la-20")
 
@@ -48,13 +47,14 @@ def rows_of(name):
     early, late = held_out(_fitting_block(cell(name, "text"), "default"))
     choosing = late[: len(late) // 2]
     nets = DefaultFilter()._net.fit(early).split()
-    var = VARFilter(None if early.n_sensors <= DENSE else FactorCorrelations()).fit(early)
+    instant = [expert.fit(early) for expert in experts(low_rank=early.n_sensors > DENSE)]
     yield "sensors alike", nets[0]
     yield "with identities", nets[1]
     yield "both", PooledFilter(tuple(nets), weights=np.full(2, 0.5), frozen=True)
-    yield "`var`", var
-    pool = PooledFilter((*nets, var), frozen=True).weigh(choosing)
-    yield "all three, weighed", pool
+    yield "`var`", instant[0]
+    yield "both and `var`", PooledFilter((*nets, instant[0]), frozen=True).weigh(choosing)
+    pool = PooledFilter((*nets, *instant), frozen=True).weigh(choosing)
+    yield "and the other experts", pool
     life = _whitening(pool, choosing)
     white = pool if life is None else WhitenedFilter(pool, life)
     yield "with correlations of residuals", white

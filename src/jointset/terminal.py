@@ -95,7 +95,7 @@ def several(count: int, what: str) -> str:
     >>> several(1, "row"), several(1234, "row")
     ('1 row', '1,234 rows')
     """
-    return f"{count:,} {what}{'s' * (count != 1)}"
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def flowing(text: str | None) -> str:
