@@ -168,12 +168,19 @@ def test_workers_here_find_files_from_the_folder_the_run_begins_in(engine, readi
     assert done.rows[0]["error"] == ""
 
 
-def test_a_killed_dask_worker_costs_nothing(planned, expected, tmp_path):
+def test_a_dask_worker_that_is_killed_or_slow_to_end_costs_nothing(planned, expected, tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
-    from jointset.bench.engine_dask import run_dask
+    from jointset.bench import engine_dask
+
+    class Slow(distributed.LocalCluster):
+        def close(self, timeout=None):
+            super().close(timeout)
+            raise TimeoutError  # as on a busy machine, when the last worker has been killed but is not gone yet
+
+    monkeypatch.setattr(engine_dask, "LocalCluster", Slow)
 
     def engine(given):
-        finished = run_dask(given, 2)
+        finished = engine_dask.run_dask(given, 2)
         yield from islice(finished, 2)
         pids = distributed.default_client().run(os.getpid)
         os.kill(next(iter(pids.values())), signal.SIGKILL)
@@ -182,16 +189,28 @@ def test_a_killed_dask_worker_costs_nothing(planned, expected, tmp_path):
     pd.testing.assert_frame_equal(filled_by(tmp_path, planned, engine), expected, check_exact=True)
 
 
+def test_a_dask_worker_has_as_long_to_come_back_as_its_tasks_wait_for_one():
+    """Dask gives up a worker that takes 15 s to start anew: on a busy machine the tasks would wait for none."""
+    pytest.importorskip("distributed")
+    from dask.utils import parse_timedelta
+
+    from jointset.bench.engine_dask import LEAN
+
+    names = ("deploy.lost-worker", "scheduler.no-workers")
+    back, wait = (LEAN.get(f"distributed.{name}-timeout", "15s") for name in names)
+    assert parse_timedelta(back) >= parse_timedelta(wait) > 60
+
+
 def test_readings_travel_to_dask_workers_that_have_no_data(readings, tmp_path, monkeypatch):
     """Workers sit in an empty folder, where the relative path of the cell and of its graph leads nowhere."""
-    distributed = pytest.importorskip("distributed")
-    from jointset.bench.engine_dask import run_dask
+    pytest.importorskip("distributed")
+    from jointset.bench.engine_dask import run_dask, started
 
     monkeypatch.chdir(tmp_path)
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+    with started(1) as client:
         monkeypatch.chdir(readings)
         planned = tasks(["file:readings.csv?graph=edges.csv", "grssf-a-8"], ["static", "ewma"], [0])
-        rows = [row for done in run_dask(planned, address=cluster.scheduler_address) for row in done.rows]
+        rows = [row for done in run_dask(planned, address=client.scheduler.address) for row in done.rows]
     assert [row["error"] for row in rows] == [""] * 4
 
 

@@ -47,6 +47,7 @@ LEAN = {  # workers that neither watch what they do nor give back memory at ever
     "distributed.client.scheduler-info-interval": "10s",
     "distributed.scheduler.worker-saturation": 1.0,  # one task a worker: none is blamed for a death beside it
     "distributed.scheduler.no-workers-timeout": "120s",  # where no worker comes back, tasks fail instead of waiting
+    "distributed.deploy.lost-worker-timeout": "120s",  # and so long a dead one has to start anew
     "distributed.nanny.pre-spawn-environ": dict.fromkeys(THREADS, "1"),
 }
 
@@ -237,5 +238,5 @@ def started(jobs: int) -> Iterator[Any]:
                 client = stack.enter_context(Client(cluster))
             yield client
         finally:
-            with unhurried():
+            with unhurried(), suppress(TimeoutError):  # of a worker slow to end: by then it has been killed
                 stack.close()
