@@ -232,9 +232,30 @@ def test_dates_that_begin_with_the_day_are_read_where_asked_for(tmp_path, form):
     assert [live_seconds(time, day_first=True) for time in times] == panel.timestamps.tolist()
 
 
-def test_a_day_that_is_none_is_refused(tmp_path):
-    path = write(tmp_path, "time,a\n12/31/2012,1\n")  # the month first
-    assert "'12/31/2012' is not" in refusal(read_panel, path, day_first=True)
+@pytest.mark.parametrize(
+    ("form", "day_first"),
+    [("%m/%d/%Y %I:%M %p", False), ("%m/%d/%Y %I:%M:%S%p", False), ("%d/%m/%Y %I:%M %p", True)],
+)
+def test_dates_with_am_or_pm_begin_with_the_month_where_nothing_else_is_asked_for(tmp_path, form, day_first):
+    moments = pd.date_range("2026-11-16 00:15", periods=400, freq="75min")
+    times = moments.strftime(form).tolist()
+    path = write(tmp_path, "time,a\n" + "".join(f"{time},{k}\n" for k, time in enumerate(times)))
+    panel = read_panel(path, day_first=day_first)
+    np.testing.assert_array_equal(panel.timestamps, moments.astype("datetime64[s]").astype(int))
+    assert [live_seconds(time.lower(), day_first) for time in times] == panel.timestamps.tolist()
+
+
+@pytest.mark.parametrize(("when", "day_first"), [("12/31/2012", True), ("31/12/2012 3:15 PM", False)])
+def test_a_day_that_is_none_is_refused(tmp_path, when, day_first):
+    said = refusal(read_panel, write(tmp_path, f"time,a\n{when},1\n"), day_first=day_first)
+    assert f"'{when}' is not" in said and ("--day-first" in said) is not day_first
+    assert live_seconds(when, day_first) is None
+
+
+@pytest.mark.parametrize("when", ["11/16/2026 13:15 PM", "11/16/2026 0:15 AM", "11/16/2026 3:15 XM"])
+def test_an_hour_that_is_none_is_refused(tmp_path, when):
+    assert f"'{when}' is not" in refusal(read_panel, write(tmp_path, f"time,a\n{when},1\n"))
+    assert live_seconds(when) is None
 
 
 @pytest.mark.parametrize("kind", ["csv", "gz", "parquet", "npz"])

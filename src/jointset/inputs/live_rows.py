@@ -23,7 +23,7 @@ from jointset.errors import InputError, require, some
 from jointset.inputs.fleet import Notice, ignored_as_in_fit, match_columns, unknown_sensor
 from jointset.inputs.layout import SENSOR_NAMES, plain
 from jointset.inputs.live_cells import Found, Options, Reading, cell_number, is_long, is_time, places_of, time_place
-from jointset.inputs.times import begins_with_day, live_seconds
+from jointset.inputs.times import day_first_advice, live_seconds
 from jointset.support.files import NUMBER, decimal_point, delimiter_of
 
 BAD = (ValueError, ArithmeticError)  # InputError is a ValueError; nothing a row holds may end a stream
@@ -164,9 +164,8 @@ class LongRows:
             self.known = stamp, live_seconds(stamp, self.day_first)
         seconds = self.known[1]
         if seconds is None:
-            days = "; --day-first reads dates that begin with the day" if begins_with_day(stamp) else ""
             advice = "write it like 2012-03-01T00:05:00Z, or as epoch seconds"
-            raise InputError(f"{stamp[:40]!r} is no time: {advice}{days}")
+            raise InputError(f"{stamp[:40]!r} is no time: {advice}{day_first_advice(stamp)}")
         if name not in self.place:
             self._meet(name)
             return stamp, seconds, None, math.nan

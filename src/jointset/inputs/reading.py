@@ -80,7 +80,8 @@ def read_panel(
     asymmetric one needs `symmetrize`, which makes it (A + A')/2, or `directed`, which keeps it. `fleet` says which
     columns are renamed or dropped, in a graph file too. With `sensors`, those of a model, the panel has just these, in
     their order, missing where the file has none, and no graph. `notice` is told what was left out or is missing.
-    With `day_first` times may be written 31/12/2012 23:55 or 31.12.2012. The path may be /dev/stdin or another pipe.
+    With `day_first` times may be written 31/12/2012 23:55 or 31.12.2012, without it 12/31/2012 11:55 PM.
+    The path may be /dev/stdin or another pipe.
     """
     look = Look(layout, time_column, day_first)
 

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from jointset.contracts import Array
-from jointset.inputs.times import begins_with_day
+from jointset.inputs.times import day_first_advice
 
 REMEMBERED = 1_000  # rows among which a repeated one is looked for
 GAP = 10  # usual steps that a pause must last to be told
@@ -77,9 +77,8 @@ class RowClock:
 
 def _unreadable(time: Any, row: int) -> Event:
     """The event of a time that cannot be read."""
-    days = "; --day-first reads dates that begin with the day" if begins_with_day(time) else ""
-    text = f"row {row}: {str(time)[:40]!r} is no time that can be read: it is ignored, the row counts{days}"
-    return Event("times that could not be read", text)
+    text = f"row {row}: {str(time)[:40]!r} is no time that can be read: it is ignored, the row counts"
+    return Event("times that could not be read", text + day_first_advice(time))
 
 
 def span(seconds: int) -> str:

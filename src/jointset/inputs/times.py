@@ -14,8 +14,9 @@ from jointset.errors import InputError, require
 
 Time = str | datetime | np.datetime64 | int | float
 ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?(?P<zone>Z|[+-]\d\d(:?\d\d)?)?)?")
-DAY_FIRST = re.compile(
-    r"(?P<day>\d{1,2})(?P<mark>[/.-])(?P<month>\d{1,2})(?P=mark)(?P<year>\d{4})([T ]+(?P<hour>\d{1,2})(?P<rest>:.*))?"
+YEAR_LAST = re.compile(
+    r"(\d{1,2})(?P<mark>[/.-])(\d{1,2})(?P=mark)(?P<year>\d{4})"
+    r"([T ]+(?P<hour>\d{1,2})(?P<rest>:.*?) *(?P<half>[AaPp][Mm])?)?"
 )
 DIGIT_DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?")
 
@@ -50,8 +51,8 @@ def live_seconds(when: str | int | float | None, day_first: bool = False) -> int
     >>> live_seconds("2.1.1970 0:05", day_first=True)
     86700
     """
-    if day_first and isinstance(when, str):
-        when = _year_first(when.strip())
+    if isinstance(when, str):
+        when = _year_first(when.strip(), day_first)
     try:
         return int(_scaled(np.array([int(when)]), "time")[0]) if when is not None else None
     except (ValueError, OverflowError):
@@ -62,18 +63,28 @@ def live_seconds(when: str | int | float | None, day_first: bool = False) -> int
         return None
 
 
-def begins_with_day(when: Any) -> bool:
-    """Whether a time is text such as 31/12/2012 23:55, which may be read where that is asked for."""
-    return isinstance(when, str) and DAY_FIRST.fullmatch(when.strip()) is not None
+def day_first_advice(when: Any) -> str:
+    """What to add to a refusal of text such as 31/12/2012 23:55, which may be read where that is asked for."""
+    year_last = isinstance(when, str) and YEAR_LAST.fullmatch(when.strip())
+    return "; --day-first reads dates that begin with the day" if year_last else ""
 
 
-def _year_first(text: str) -> str:
-    """A date that begins with the day as ISO 8601 has it; any other text as it is."""
-    match = DAY_FIRST.fullmatch(text)
-    if match is None:
+def _year_first(text: str, day_first: bool) -> str:
+    """A date that ends with the year as ISO 8601 has it; any other text as it is.
+
+    >>> _year_first("11/16/2026 03:15 PM", False), _year_first("16.11.2026 9:15", True)
+    ('2026-11-16 15:15', '2026-11-16 09:15')
+    """
+    match = YEAR_LAST.fullmatch(text)
+    if match is None or not (day_first or match["half"]):  # nothing tells what comes first
         return text
-    clock = f" {int(match['hour']):02d}{match['rest']}" if match["hour"] else ""
-    return f"{match['year']}-{int(match['month']):02d}-{int(match['day']):02d}{clock}"
+    half, hour = (match["half"] or "").lower(), int(match["hour"] or 0)
+    if half and not 1 <= hour <= 12:
+        return text
+    hour = hour % 12 + 12 * (half == "pm") if half else hour
+    day, month = (int(match[i]) for i in ((1, 3) if day_first else (3, 1)))
+    clock = f" {hour:02d}{match['rest']}" if match["hour"] else ""
+    return f"{match['year']}-{month:02d}-{day:02d}{clock}"
 
 
 def iso(seconds: int | np.integer[Any]) -> str:
@@ -94,14 +105,15 @@ def column_seconds(column: Any, name: str, day_first: bool = False) -> Array:
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if text:
         column = written = pc.utf8_trim_whitespace(column)
-        if day_first:
-            column = pa.chunked_array([pa.array([_year_first(cell) for cell in column.to_pylist()], pa.string())])
+        if day_first or (len(column) and YEAR_LAST.fullmatch(column[0].as_py())):
+            cells = [_year_first(cell, day_first) for cell in column.to_pylist()]
+            column = pa.chunked_array([pa.array(cells, pa.string())])
     if not pa.types.is_temporal(column.type):
         try:
             return _scaled(column.cast(pa.int64()).to_numpy(), name)
         except pa.ArrowException:
             require(text, f"column {name!r} holds {column.type}, no times: use ISO 8601 or whole epoch seconds")
-            column = _parse_iso(column, name, written)
+            column = _parse_iso(column, name, written, day_first)
     try:
         return column.cast(pa.timestamp("s", getattr(column.type, "tz", None))).cast(pa.int64()).to_numpy()
     except pa.ArrowException:
@@ -123,7 +135,7 @@ def _scaled(numbers: Array, name: str) -> Array:
     return numbers // unit
 
 
-def _parse_iso(column: Any, name: str, written: Any) -> Any:
+def _parse_iso(column: Any, name: str, written: Any, day_first: bool) -> Any:
     """ISO text as Arrow time stamps: all without offset, or all with one; `written` is what the file has."""
     import pyarrow as pa
 
@@ -138,8 +150,7 @@ def _parse_iso(column: Any, name: str, written: Any) -> Any:
         match = ISO.fullmatch(cell)
         if match is None or not _is_date(cell):
             advice = "write it like 2012-03-01T00:05:00Z, or as whole epoch seconds"
-            days = "; --day-first reads dates that begin with the day" if begins_with_day(cell) else ""
-            raise InputError(f"{where} is not an ISO 8601 time: {advice}{days}")
+            raise InputError(f"{where} is not an ISO 8601 time: {advice}{'' if day_first else day_first_advice(own)}")
         kinds.setdefault(match["zone"] is not None, where)
         if len(kinds) == 2:
             raise InputError(f"{kinds[True]} has a UTC offset, {kinds[False]} has none: give all of them one, or none")
