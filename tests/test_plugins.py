@@ -110,7 +110,7 @@ def jointset(place: Path, *arguments: str, told: str = "", found: bool = True, p
 def test_a_method_of_another_package_works_in_every_command(place: Path) -> None:
     listed = jointset(place, "methods", "--json")
     (walk,) = (row for row in json.loads(listed.stdout) if row["name"] == "walk")
-    assert walk["paper"] == "Random walk" and walk["family"] == "filter" and walk["geometries"] == ["ellipsoid", "box"]
+    assert walk["paper"] == "Random walk" and walk["family"] == "filter" and walk["geometries"] == ["ellipsoid", "box", "lean"]
     assert "'broken' (walk_method:NOTHING) cannot be loaded" in listed.stderr
     fitted = jointset(place, "fit", "panel.npz", "--out", "model", "--method", "walk:box+aci")
     assert fitted.returncode == 0, fitted.stderr
@@ -158,4 +158,4 @@ def test_what_is_no_method_or_takes_a_name_is_told_and_left_out() -> None:
     for wrong, words in ((other, "is there already"), (7, "is no Method"), (Method("a:b", GraphLGSSM), "plain name")):
         with pytest.warns(UserWarning, match=words):
             assert with_others(OWN, [wrong]) == with_others(OWN, [])
-    assert with_others(OWN, [Method("mine", GraphLGSSM)])["mine"].geometries == ("ellipsoid", "box")
+    assert with_others(OWN, [Method("mine", GraphLGSSM)])["mine"].geometries == ("ellipsoid", "box", "lean")

@@ -172,6 +172,8 @@ OWN = (
         adaptive="ACI",
         pilot="validation",
         rule="aci",
+        geometries=("ellipsoid", "box"),
+        leans=True,
         cost=20.0,
     ),
     _neural(
@@ -183,6 +185,8 @@ OWN = (
         adaptive="ACI",
         pilot="validation",
         rule="aci",
+        geometries=("ellipsoid", "box"),
+        leans=True,
         reference="-",
     ),
     _neural(

@@ -25,12 +25,12 @@ from jointset.filters.static import StaticFilter
 from jointset.joint_predictor import JointPredictor
 from jointset.panel import Panel
 from jointset.residuals.shapes import Constant
-from jointset.scores import ComponentScore, MaxStudentised, RootMahalanobis, SingleScore, score_for
+from jointset.scores import ComponentScore, RootMahalanobis, SingleScore, score_for
 from jointset.support.extras import require_extra
 
 LOOKBACK = 400  # test scores in the pool of protocol `table`
 LISTED = "`jointset methods` lists them"
-GEOMETRIES = ("ellipsoid", "box")
+GEOMETRIES = ("ellipsoid", "box", "lean")
 
 
 class Name(NamedTuple):
@@ -73,9 +73,11 @@ def rule_of(name: Name) -> str:
 
 def require_geometry(name: Name) -> None:
     """Refuse a geometry that the sets of a method cannot have."""
-    fits = name.geometry in (None, *TABLE[name.method].geometries)
-    refused = f"{name.method} has no {name.geometry} form, its sets have a shape of its own"
-    require(fits, f"{refused}: leave the geometry out, or use static:{name.geometry}")
+    line = TABLE[name.method]
+    instead = f"its boxes lean already: use {name.method}:box"
+    if not line.leans:
+        instead = f"its sets have a shape of its own: leave the geometry out, or use static:{name.geometry}"
+    require(name.geometry in (None, *line.geometries), f"{name.method} has no {name.geometry} form, {instead}")
 
 
 def predictor_for(
@@ -177,10 +179,8 @@ def row(
         return JointPredictor(filter_, ComponentScore(), several, **kept)
     if components:
         score: Score[Any] = SingleScore()
-    elif geometry == "box":
-        score = MaxStudentised()
     else:
-        score = RootMahalanobis() if table else score_for("ellipsoid")
+        score = RootMahalanobis() if table and geometry in (None, "ellipsoid") else score_for(geometry or "ellipsoid")
     return JointPredictor(filter_, score, row_rule(wrap, alpha, protocol), **kept)
 
 
@@ -212,8 +212,9 @@ def filter_row(
     filter_ = cast("Filter[Any] | Fittable", method.maker(protocol)())
     if method.learned and training:
         filter_ = _trained_with(filter_, training, name.method)
-    score, rule = score_for(name.geometry or method.geometries[0]), rule_named(rule_of(name), alpha=alpha)
-    return JointPredictor(filter_, score, rule, **options)
+    geometry = name.geometry or method.geometries[0]
+    score = score_for("lean" if method.leans and geometry == "box" else geometry)
+    return JointPredictor(filter_, score, rule_named(rule_of(name), alpha=alpha), **options)
 
 
 def _trained_with(filter_: Any, training: dict[str, Any], name: str) -> Any:

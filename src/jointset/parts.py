@@ -13,6 +13,7 @@ from typing import Any
 
 PLUGINS = "jointset.methods"  # group of the entry points of other packages
 MODULES = {
+    "algebra.lean": "Lean",
     "algebra.partial": "GapScale",
     "algebra.window_laws": "WindowLaw",
     "backbones.calendar": "Calendar",

@@ -8,11 +8,12 @@ projection on sensor i, `width` = sqrt(mean h_i^2), `width_full` = mean 2 h_i, `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from jointset.algebra.lean import Lean, one_sided
 from jointset.algebra.partial import (
     UNCALIBRATED,
     GapScale,
@@ -48,25 +49,26 @@ def distance_measured(law: Law, y: Array) -> Array:
     return measured_distance(law.mahalanobis(y), np.isnan(y))
 
 
-def studentised_score(law: Law, y: Array, gaps: GapScale = UNCALIBRATED) -> Array:
+def studentised_score(law: Law, y: Array, gaps: GapScale = UNCALIBRATED, lean: Lean | None = None) -> Array:
     """max_i |y_i - m_i| / sd_i (...); rows with gaps are put on the scale of complete ones.
 
     NaN where nothing is observed.
     """
-    ratio = studentised(law, y)
+    ratio = studentised(law, y, lean)
     if not np.isnan(ratio).any():
         return settled(ratio.max(-1))
-    return gaps.levelled(settled(placed_maximum(maximum_measured(law, y, gaps.level), gaps)), y)
+    return gaps.levelled(settled(placed_maximum(maximum_measured(law, y, gaps.level, lean), gaps)), y)
 
 
-def studentised(law: Law, y: Array) -> Array:
-    """|y_i - m_i| / sd_i (..., N)."""
-    return np.abs(np.asarray(y, dtype=float) - law.mean) / np.sqrt(law.variance)
+def studentised(law: Law, y: Array, lean: Lean | None = None) -> Array:
+    """|y_i - m_i| / sd_i (..., N), of boxes that lean by the factor of the side it lies on."""
+    ratio = (np.asarray(y, dtype=float) - law.mean) / np.sqrt(law.variance)
+    return np.abs(ratio) if lean is None else one_sided(ratio, lean.of(law.mean))
 
 
-def maximum_measured(law: Law, y: Array, level: float) -> Array:
+def maximum_measured(law: Law, y: Array, level: float, lean: Lean | None = None) -> Array:
     """What of a reading the largest |residual| / sd is made from (..., 3), at a coverage."""
-    ratio = studentised(law, y)
+    ratio = studentised(law, y, lean)
     missing = np.isnan(ratio)
     return measured_maximum(np.where(missing, 0.0, ratio).max(-1), missing, law, level)
 
@@ -153,7 +155,7 @@ class _AroundLaw(Sizes):
 
     def __getitem__(self, index: Any) -> Self:
         radius = self.radius if np.ndim(self.radius) == 0 else np.asarray(self.radius)[index]
-        return type(self)(self.law[index], radius, self.gaps.at(index))
+        return replace(self, law=self.law[index], radius=radius, gaps=self.gaps.at(index))
 
 
 @dataclass(frozen=True, repr=False)
@@ -180,16 +182,31 @@ class Ellipsoid(_AroundLaw):
 
 @dataclass(frozen=True, repr=False)
 class Box(_AroundLaw):
-    """{y : |y_i - m_i| <= radius sd_i for all i}."""
+    """{y : |y_i - m_i| <= radius sd_i for all i}; with a lean, one end further from the mean than the other."""
+
+    lean: Lean | None = None
 
     @cached_property
-    def half_width(self) -> Array:  # type: ignore[override]
+    def _reach(self) -> Array:
         """radius sd_i."""
         return np.maximum(self.radius, 0.0)[..., None] * np.sqrt(self.law.variance)
 
+    @cached_property
+    def half_width(self) -> Array:  # type: ignore[override]
+        """radius sd_i, with a lean the mean of both sides."""
+        return self._reach if self.lean is None else self._reach * np.cosh(self.lean.of(self.law.mean))
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Lower and upper end of every sensor, further out by what rounding can move a tie."""
+        if self.lean is None:
+            return super().bounds
+        reach, lean = self._reach * (1.0 + 2.0 * ROUNDING), np.exp(self.lean.of(self.law.mean))
+        return self.center - reach / lean, self.center + reach * lean
+
     def contains(self, y: Reading) -> Array:
         """Whether every observed sensor lies inside, that is score <= radius."""
-        return studentised_score(self.law, self.ordered(y), self.gaps) <= self.radius
+        return studentised_score(self.law, self.ordered(y), self.gaps, self.lean) <= self.radius
 
     @property
     def log_volume(self) -> Array:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from jointset.algebra.lean import Lean
 from jointset.algebra.partial import (
     UNCALIBRATED,
     GapScale,
@@ -28,6 +30,7 @@ from jointset.regions import (
     distance_measured,
     mahalanobis_score,
     maximum_measured,
+    studentised,
     studentised_score,
 )
 from jointset.regions_composite import ComponentRegion
@@ -127,15 +130,22 @@ class RootMahalanobis(_Distance):
 @storable
 @dataclass(frozen=True)
 class MaxStudentised(_WithGaps):
-    """Largest |residual| / sd over the sensors; its regions are boxes."""
+    """Largest |residual| / sd over the sensors; its regions are boxes.
+
+    With `leans` they reach further on the side where the readings of training went further, by the level that a sensor
+    is expected at; how far, `lean`, is set by `fit`.
+    """
+
+    leans: bool = False
+    lean: Lean | None = None
 
     def score(self, law: Law, y: Array) -> Array:
         """max_i |y_i - m_i| / sd_i (...)."""
-        return studentised_score(law, y, self.gaps)
+        return studentised_score(law, y, self.gaps, self.lean)
 
     def measure(self, law: Law, y: Array) -> Array:
         """See `Score.measure`."""
-        return maximum_measured(law, y, self.gaps.level)
+        return maximum_measured(law, y, self.gaps.level, self.lean)
 
     def place(self, measured: Array) -> Array:
         """See `Score.place`."""
@@ -147,11 +157,11 @@ class MaxStudentised(_WithGaps):
 
     def region(self, law: Law, radius: Array | float) -> Box:
         """The box of half-widths radius * sd_i."""
-        return Box(law, radius, self.gaps)
+        return Box(law, radius, self.gaps, self.lean)
 
     def contributions(self, law: Law, y: Array) -> Array:
         """|residual| / sd of every sensor (..., N); 0 where missing."""
-        return np.nan_to_num(np.abs(y - law.mean) / np.sqrt(law.variance))
+        return np.nan_to_num(studentised(law, y, self.lean))
 
     def shares(self, law: Law, y: Array) -> Array:
         """See `Dividing`: all to the sensor that attains the maximum."""
@@ -270,11 +280,11 @@ class SingleScore(_OfComponents):
         return law.shares(y)[0]
 
 
-SHAPES: dict[str, Any] = {"ellipsoid": Mahalanobis, "box": MaxStudentised}
+SHAPES: dict[str, Any] = {"ellipsoid": Mahalanobis, "box": MaxStudentised, "lean": partial(MaxStudentised, leans=True)}
 
 
 def score_for(shape: str) -> Score:
-    """The score whose regions have this shape: `ellipsoid` or `box`."""
+    """The score whose regions have this shape: `ellipsoid`, `box`, or a box that may lean, `lean`."""
     if shape not in SHAPES:
         raise InputError(f"unknown shape {shape!r}: choose one of {', '.join(SHAPES)}")
     score: Score = SHAPES[shape]()

@@ -9,7 +9,7 @@ import pytest
 from jointset.bench import names
 from jointset.bench.names import cells_named, cells_to_run, methods_named
 from jointset.bench.plan import Settings, Task, tasks
-from jointset.catalogue import LEARNED
+from jointset.catalogue import LEARNED, TABLE
 from jointset.datasets import registry
 from jointset.errors import InputError
 from jointset.methods import FILTERS, METHODS, predictor_for
@@ -117,20 +117,20 @@ def test_geometries_of_a_filter_share_a_task_and_a_filter_around_a_learned_mean_
         ["metr-la-20"], methods_named("grid:gnf-node,ewma,ewma:box"), range(3), backbones=["gru"], swap=True
     )
     filters = {(task.backbone, task.seeds): len(task.names) for task in planned if "gnf-node" in task.names}
-    assert filters == {("own", (0, 1, 2)): 10, ("gru", (0, 1, 2)): 10}
+    assert filters == {("own", (0, 1, 2)): 15, ("gru", (0, 1, 2)): 15}
     assert {task.seeds for task in planned if task.names == ("ewma", "ewma:box")} == {(0,), (1,), (2,)}
 
 
 def test_the_grid_is_every_wrap_and_geometry_of_every_method():
     wraps = ("", "+aci", "+agaci", "+dtaci", "+pid")
-    assert methods_named("grid:ewma") == [f"ewma{box}{wrap}" for box in ("", ":box") for wrap in wraps]
+    shapes = ("", ":box", ":lean")
+    assert methods_named("grid:ewma") == [f"ewma{shape}{wrap}" for shape in shapes for wrap in wraps]
     assert methods_named("grid:factor") == [f"factor{wrap}" for wrap in wraps]
-    assert methods_named("grid:static:ellipsoid") == [f"static{box}{wrap}" for box in ("", ":box") for wrap in wraps]
+    assert methods_named("grid:static:ellipsoid") == [f"static{shape}{wrap}" for shape in shapes for wrap in wraps]
     whole = methods_named("grid")
     assert {name for name in whole if "+" not in name and ":" not in name} == set(METHODS)
-    assert (
-        len(whole) == len(set(whole)) == 5 * (len(METHODS) + len(FILTERS) + 7) + 2
-    )  # 7 rows have boxes; a rule of space's own
+    forms = sum(len(TABLE[name].geometries) for name in METHODS)
+    assert len(whole) == len(set(whole)) == 5 * forms + 3  # and a rule of space's own
     assert set(methods_named("grid:static,grid:published,grid:conditional,grid:filters")) == set(whole)
     for name in whole:
         predictor_for(name)  # each can be made

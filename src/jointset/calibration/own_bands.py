@@ -49,6 +49,6 @@ def own_rule(score: object, quantiles: Array | None) -> dict[str, Any] | None:
     None where there are no c_i, or a set whose half-widths are no multiple of the law's standard deviations.
     """
     power = POWERS.get(type(score).__name__)
-    if power is None or quantiles is None:
+    if power is None or quantiles is None or getattr(score, "lean", None) is not None:
         return None
     return {"quantiles": [float(f"{c:.6g}") if np.isfinite(c) else None for c in quantiles.tolist()], "power": power}

@@ -64,7 +64,7 @@ def fit_command(
         ),
     ] = None,
     shape: Annotated[
-        str, typer.Option(autocompletion=completion.one_of("ellipsoid", "box"), help="ellipsoid or box.")
+        str, typer.Option(autocompletion=completion.one_of("ellipsoid", "box", "lean"), help="ellipsoid, box, or lean.")
     ] = "ellipsoid",
     calibration: Annotated[
         str | None,

@@ -36,7 +36,7 @@ def methods_command(
     Console(markup=False, highlight=False, width=max(WIDTH, Console().width)).print(table)
     typer.echo("`jointset fit` trains default, for minutes; quick gives sets in seconds.")
     typer.echo("Rows with one radius take a geometry, and every row a wrap:")
-    typer.echo(f"METHOD[:ellipsoid|box][+{'|'.join(RULES)}], as in ewma:box+aci.")
+    typer.echo(f"METHOD[:ellipsoid|box|lean][+{'|'.join(RULES)}], as in ewma:box+aci.")
     typer.echo("+clock-aci, +clock-dtaci, ...: that wrap by the clock, where readings have times.")
     names = ", ".join(ONE_AT_A_TIME)
     typer.echo(

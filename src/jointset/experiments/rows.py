@@ -21,7 +21,7 @@ from jointset.horizons.calibrating_ahead import horizon_for
 from jointset.joint_predictor import JointPredictor, Run
 from jointset.methods import Name, filter_row, parse, published_row, row, row_rule, rule_of
 from jointset.panel import Panel
-from jointset.scores import RootMahalanobis
+from jointset.scores import Mahalanobis, RootMahalanobis
 
 if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
@@ -317,7 +317,7 @@ def _filter_rows(
     def make(filter_: Filter[Any], mean: MeanModel | None) -> JointPredictor:
         predictor = unfitted.copy()
         predictor.standardize, predictor.calibration = not cell.scaled, row_rule(rule_of(name), alpha, cell.protocol)
-        if table and name.geometry != "box":
+        if table and isinstance(predictor.score, Mahalanobis):
             predictor.score = RootMahalanobis()
         if table:
             predictor.warmup = warm + 1  # no calibration score is dropped

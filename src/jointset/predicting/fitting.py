@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from jointset.abilities import Shaped, message_start, shares_of
+from jointset.algebra.lean import FEWEST, Lean, found_lean
 from jointset.calibration.shared_level import sharing
-from jointset.contracts import Readings
+from jointset.contracts import Array, Law, Readings
 from jointset.errors import require
 from jointset.inputs.graph_edges import edges_of
 from jointset.inputs.labels import panel_of
 from jointset.inputs.outliers import scorable, warn_absurd, warn_codes
 from jointset.inputs.sensor_health import usual_of
 from jointset.inputs.sensor_places import places_of
+from jointset.panel import Panel
+from jointset.predicting.passes import laws_of
+from jointset.scores import MaxStudentised
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
 
+LEANING, READINGS = 5000, 1_000_000  # training rows, and readings of them, that say how boxes lean
+WARMUP = 50  # of them not looked at
 MANY = 400  # sensors from which on a product is large enough for several threads
 
 
@@ -58,3 +65,18 @@ def fit(predictor: JointPredictor, data: Readings, pilot: Readings | None, froze
     predictor.graph = edges_of(panel.adjacency)
     predictor.trained_on, predictor.horizon = panel, None
     predictor.shaped_on = shaped_on if isinstance(predictor.filter, Shaped) else None
+    if isinstance(predictor.score, MaxStudentised) and predictor.score.leans:
+        with one_thread(panel.n_sensors):
+            predictor.score = replace(predictor.score, lean=_lean(predictor, panel))
+
+
+def _lean(predictor: JointPredictor, panel: Panel) -> Lean | None:
+    """How its boxes lean, from the laws of the fitted filter on the last training rows."""
+    rows = panel[-min(LEANING, max(FEWEST, READINGS // panel.n_sensors)) - WARMUP :]
+    sizes = [_sizes(cast("Law", law)) for law, _, _ in laws_of(predictor, rows, predictor.filter.start())]
+    mean, sd = (np.concatenate(part)[WARMUP:] for part in zip(*sizes, strict=True))
+    return found_lean(rows.values[WARMUP:], mean, sd)
+
+
+def _sizes(law: Law) -> tuple[Array, Array]:
+    return law.mean, np.sqrt(law.variance)

@@ -12,6 +12,7 @@ set of sensors the model is calibrated on these.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -167,6 +168,8 @@ def _chosen(predictor: JointPredictor, origin: Array, names: tuple[str, ...], A:
         fills = predictor.fill_quantiles
         sizes = pick(fills.sensors, 1.0), pick(fills.others, np.median(fills.others))
         other.fill_quantiles = fills._replace(sensors=sizes[0], others=sizes[1])
+    if isinstance(other.score, MaxStudentised) and other.score.lean is not None:
+        other.score = replace(other.score, lean=other.score.lean.chosen(origin))
     other.places = predictor.places and _places(predictor.places, origin, len(predictor.sensors))
     other.filling = other.horizon = other.reuse = other._pending = None
     other.calibrated_on = other.trained_on = other.shaped_on = None

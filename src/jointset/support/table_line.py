@@ -40,7 +40,9 @@ class Method:
     needs
         `graph`, `time stamps`.
     geometries
-        The shapes its sets can have, the usual one first: `ellipsoid`, `box`.
+        The shapes its sets can have, the usual one first: `ellipsoid`, `box`, and `lean`, a box that may lean.
+    leans
+        Its boxes may lean; it then has no form of its own for that.
     package
         What `fit` needs beyond the packages of every installation, `torch`; a fitted one is used without it.
     learned
@@ -71,7 +73,8 @@ class Method:
     printed_as: str = ""
     prominence: Mapping[str, int] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
-    geometries: tuple[str, ...] = ("ellipsoid", "box")
+    geometries: tuple[str, ...] = ("ellipsoid", "box", "lean")
+    leans: bool = False
     package: str = ""
     learned: bool = False
     one_at_a_time: bool = False

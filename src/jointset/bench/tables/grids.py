@@ -50,7 +50,10 @@ SHAPES = (
     "mean vol is the log of the mean over steps of volume^(1/N): ranks by volume use it, as the mean of log-volumes "
     "rewards a radius that shrinks at some steps and explodes at others."
 )
-BOXES = "Boxes: copula, spci, hopcpt, rows ending in :box; factor rows of protocol table have a box as residual part."
+BOXES = (
+    "Boxes: copula, spci, hopcpt, rows ending in :box or :lean; factor rows of protocol table have a box as residual "
+    "part."
+)
 
 
 def _methods(*names: str) -> tuple[At, ...]:
