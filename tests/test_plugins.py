@@ -95,63 +95,70 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-MAIN = "from jointset.cli import main; main()"
+RUN = """
+import json, sys
+from typer.testing import CliRunner
+from jointset.cli import app
+done = [CliRunner().invoke(app, words, input="[0, 0, 0, 0, 0, 0, 0, 0]") for words in json.loads(sys.argv[1])]
+print(json.dumps([(one.exit_code, one.stdout, one.stderr) for one in done]))
+"""
 
 
-def jointset(place: Path, *arguments: str, told: str = "", found: bool = True, program: str = MAIN) -> Any:
-    """A command in a process that finds the package, or does not."""
+def process(place: Path, program: str, *arguments: str, found: bool = True) -> Any:
+    """A program, ended well, in a process that finds the package, or does not."""
     paths = [str(place)] * found + [os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, "-P", "-c", program, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=place, env=environment, input=told)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=place, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def jointset(place: Path, *commands: str, found: bool = True) -> list[tuple[int, str, str]]:
+    """Exit code, output and messages of commands, all in one process."""
+    done = process(place, RUN, json.dumps([command.split() for command in commands]), found=found)
+    return [tuple(one) for one in json.loads(done.stdout.splitlines()[-1])]
+
+
+MADE = (
+    "methods --json",
+    "fit panel.npz --out model --method walk:box+aci",
+    "fit panel.npz --out learned --method drift --steps 7 --seed 3",
+    "bench --cells file:panel.npz --methods walk,walk+aci,static:box --out b",
+    "bench --cells file:panel.npz --methods drift,drift+aci --seeds 2 --limit-steps 50 --out seeds",
+    "fit panel.npz --out no --method drift --recipe fast",
+)
+READ = (
+    *("stream model", "audit model later.npz --json", "report b"),
+    *("stream learned", "audit learned later.npz --json", "report seeds"),
+)
 
 
 @pytest.mark.slow
 def test_a_method_of_another_package_works_in_every_command(place: Path) -> None:
-    listed = jointset(place, "methods", "--json")
-    (walk,) = (row for row in json.loads(listed.stdout) if row["name"] == "walk")
+    """Models and tables made in one process are read in another; without the package they are refused."""
+    (listed, *made, refused), read = jointset(place, *MADE), jointset(place, *READ)
+    (walk,) = (row for row in json.loads(listed[1]) if row["name"] == "walk")
     assert walk["paper"] == "Random walk" and walk["family"] == "filter"
     assert walk["geometries"] == ["ellipsoid", "box", "lean"]
-    assert "'broken' (walk_method:NOTHING) cannot be loaded" in listed.stderr
-    fitted = jointset(place, "fit", "panel.npz", "--out", "model", "--method", "walk:box+aci")
-    assert fitted.returncode == 0, fitted.stderr
-    reading = json.dumps([0.0] * 8)
-    streamed = jointset(place, "stream", "model", told=f"{reading}\n{reading}\n")
-    assert streamed.returncode == 0 and len(streamed.stdout.splitlines()) >= 2, streamed.stderr
-    audited = jointset(place, "audit", "model", "later.npz", "--json")
-    assert audited.returncode == 0 and json.loads(audited.stdout), audited.stderr
-    bench = jointset(place, "bench", "--cells", "file:panel.npz", "--methods", "walk,walk+aci,static:box", "--out", "b")
-    assert bench.returncode == 0 and "walk+aci" in bench.stdout, bench.stderr
-    report = jointset(place, "report", "b")
-    assert report.returncode == 0 and "walk+aci" in (place / "b" / "report.html").read_text(), report.stderr
-    alone = jointset(place, "predict", "model", found=False)
-    assert alone.returncode == 2 and "unknown part 'Walk'" in alone.stderr and "not installed" in alone.stderr
-
-
-@pytest.mark.slow
-def test_a_learned_filter_of_another_package_works_in_every_command(place: Path) -> None:
-    refused = jointset(place, "fit", "panel.npz", "--out", "no", "--method", "drift", "--recipe", "fast")
-    assert refused.returncode == 2 and "drift has no setting 'recipe'" in refused.stderr, refused.stderr
-    fitted = jointset(place, "fit", "panel.npz", "--out", "learned", "--method", "drift", "--steps", "7", "--seed", "3")
-    assert fitted.returncode == 0, fitted.stderr
+    for code, printed, told in (*made, *read):
+        assert code == 0 and printed, told
+    assert "walk+aci" in made[2][1] and "drift+aci" in made[3][1]
+    assert refused[0] == 2 and "drift has no setting 'recipe'" in refused[2]
     stored = json.loads((place / "learned" / "model.json").read_text())["parts"]["filter"]["fields"]
     assert (stored["steps"], stored["seed"]) == (7, 3) and stored["pull"] != 1.0
-    streamed = jointset(place, "stream", "learned", told=json.dumps([0.0] * 8))
-    assert streamed.returncode == 0, streamed.stderr
-    audited = jointset(place, "audit", "learned", "later.npz", "--json")
-    assert audited.returncode == 0 and json.loads(audited.stdout), audited.stderr
-    options = ["--methods", "drift,drift+aci", "--seeds", "2", "--limit-steps", "50"]
-    bench = jointset(place, "bench", "--cells", "file:panel.npz", *options, "--out", "seeds")
-    assert bench.returncode == 0 and "drift+aci" in bench.stdout, bench.stderr
-    report = jointset(place, "report", "seeds")
-    assert report.returncode == 0 and "drift+aci" in (place / "seeds" / "report.html").read_text(), report.stderr
+    assert json.loads(read[1][1]) and json.loads(read[4][1])
+    assert "walk+aci" in (place / "b" / "report.html").read_text()
+    assert "drift+aci" in (place / "seeds" / "report.html").read_text()
+    ((code, _, told),) = jointset(place, "predict model", found=False)
+    assert code == 2 and "unknown part 'Walk'" in told and "not installed" in told
 
 
-@pytest.mark.parametrize("method", ["walk:box+aci", "drift"])
-def test_a_method_of_another_package_is_held_to_the_contract(place: Path, method: str) -> None:
-    program = f"from jointset.checks import check_predictor; check_predictor({method!r})"
-    checked = jointset(place, program=program)
-    assert checked.returncode == 0, checked.stderr
+def test_a_method_of_another_package_is_held_to_the_contract(place: Path) -> None:
+    """And one that cannot be loaded is told, once."""
+    checks = "from jointset.checks import check_predictor\nfor name in ('walk:box+aci', 'drift'): check_predictor(name)"
+    done = process(place, checks)
+    assert done.stderr.count("'broken' (walk_method:NOTHING) cannot be loaded") == 1
 
 
 def test_what_is_no_method_or_takes_a_name_is_told_and_left_out() -> None:

@@ -92,7 +92,7 @@ class JointPredictor(Explains):
         self.usual: Usual | None = None  # how long sensors are silent or stand still; older models lack it, and
         self.places: Places | None = None  # where the sensors are drawn
         self.graph: Edges | None = None  # that of the training panel, where it had one
-        self.filter_state: Any = None  # set by calibrate, with the next three; advanced by update and run
+        self.filter_state: object = None  # set by calibrate, with the next three; advanced by update and run
         self.calibration_state: Any = None
         self.calibration_scores: Array = np.empty(0)  # in time order; (m, K) where a set has K radii
         self.calibration_times: Array | None = None  # of those scores, where there are stamps; older models lack it
@@ -263,7 +263,7 @@ class JointPredictor(Explains):
         laws = laws_of(self, rows, self.filter_state)
         return run_through((self, *others), rows, laws, regions, progress)
 
-    def moved_to(self, filter_state: Any, calibration_state: Any, panel: Panel) -> None:
+    def moved_to(self, filter_state: object, calibration_state: object, panel: Panel) -> None:
         """Stand where a panel ends, in these states."""
         self.filter_state, self.calibration_state, self.filling = filter_state, calibration_state, None
         self._pending, self.health = None, observe_rows(self.health or start_health(panel.n_sensors), panel.values)

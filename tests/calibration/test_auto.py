@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jointset.calibration import ACI, Auto, Split
-from jointset.calibration.auto import CALM, HIGHEST, LEARNING, LOWEST, SHARED, TURN, calm
+from jointset.calibration.auto import CALM, FEEDBACK, HIGHEST, JUMP, LEARNING, LOWEST, RATES, SHARED, TURN, calm
 from jointset.datasets.grssf import generate_grssf
 from jointset.methods import predictor_for, three_blocks
 
@@ -147,3 +147,26 @@ def test_weights_move_by_the_pinball_losses_of_the_log_radii(score):
     weights = np.array(state.weights) * np.exp(-LEARNING * np.maximum(0.9 * error, -0.1 * error))
     expected = (1.0 - SHARED) * weights / weights.sum() + SHARED / len(weights)
     np.testing.assert_allclose(rule.update(state, score).weights, expected)
+
+
+def test_the_calibration_block_sets_sizes_quantiles_gains_and_weights_in_order_of_time():
+    """Each tracker alone, in the words of the module; the block drifts, so that the quick ones have the weight."""
+    scores = np.random.default_rng(3).chisquare(8, 199) * np.exp(np.linspace(0.0, 3.0, 199))
+    x, at = np.log(scores), lambda values, p: np.sort(values)[math.ceil(200 * p) - 1]
+    spread, losses, tracked = at(x, 0.95) - at(x, 0.45), [], []
+    for rate in RATES:
+        sizes = [at(x, 0.5)]
+        for one in x:
+            sizes.append(sizes[-1] + rate * np.clip(one - sizes[-1], -JUMP * spread, JUMP * spread))
+        left = x - sizes[:-1]
+        error = (left - at(left, 0.9)) / spread
+        losses.append(np.maximum(0.9 * error, -0.1 * error))
+        tracked.append((sizes[-1], at(left, 0.9), FEEDBACK * (at(left, 0.95) - at(left, 0.85)) / 0.1))
+    weights = np.full(6, 1 / 6)
+    for loss in np.transpose(losses):
+        weights *= np.exp(-LEARNING * loss)
+        weights = (1.0 - SHARED) * weights / weights.sum() + SHARED / 6
+    state = Auto().start(scores)
+    np.testing.assert_allclose(np.transpose(state[:3]), tracked)
+    np.testing.assert_allclose(state.weights, weights)
+    assert weights[-1] < weights[:3].min() and state[4:] == pytest.approx((spread, 0.0, 0.1, 0, 0))

@@ -45,7 +45,7 @@ class GapScale(NamedTuple):
     logs: tuple[float, ...] = (0.0,) * (len(EDGES) + 1 + len(RETURN))
     shares: tuple[float, ...] = (1.0,) + (0.0,) * len(EDGES)
     seen: tuple[int, ...] = (0,) * (len(EDGES) + 1)
-    trace: Any = None
+    trace: Array | None = None
     back: tuple[float, ...] = (0.0,) * len(RETURN)
     since: int = RETURN[-1]
 

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from jointset.calibration.auto import Auto, calm
+from jointset.calibration.auto import Auto, AutoState, calm
 from jointset.calibration.clock_course import DAY, NODES, course_of, weekday
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.quantiles import calibration_scores
@@ -48,7 +48,7 @@ class ByClockState(NamedTuple):
     `next` is the time of the next row (epoch seconds), `cadence` the seconds between rows; 0: there is no clock.
     """
 
-    rule: Any
+    rule: object
     day: tuple[float, ...]
     week: tuple[float, ...]
     step: float
@@ -160,9 +160,9 @@ class ByClock:
         """That of the rule."""
         return float(self.rule.infinite_share(state.rule))
 
-    def _follow(self, inner: Any, score: float, course: float, lift: float) -> Any:
+    def _follow(self, inner: object, score: float, course: float, lift: float) -> object:
         """State of the rule after a score; one that follows sizes is told of the lift, others have it divided out."""
-        if isinstance(self.rule, Auto):
+        if isinstance(self.rule, Auto) and isinstance(inner, AutoState):
             return self.rule.update(inner, score / course, lift)
         return self.rule.update(inner, score / (course * lift))
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from jointset.contracts import Array
+from jointset.contracts import Array, State
 from jointset.errors import require_alpha
 from jointset.storage import storable
 
@@ -31,18 +30,18 @@ class Fixed:
         """There is nothing to remember."""
         return ()
 
-    def radius(self, state: Any) -> float:
+    def radius(self, state: object) -> float:
         """The given radius."""
         return self.value
 
-    def update(self, state: Any, score: float) -> Any:
+    def update(self, state: State, score: float) -> State:
         """Nothing changes."""
         return state
 
-    def run(self, state: Any, scores: Array) -> tuple[Array, Any]:
+    def run(self, state: State, scores: Array) -> tuple[Array, State]:
         """The radius at every step (T,)."""
         return np.full(len(scores), self.value), state
 
-    def infinite_share(self, state: Any) -> float:
+    def infinite_share(self, state: object) -> float:
         """0: the radius is what it is."""
         return 0.0

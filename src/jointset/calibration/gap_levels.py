@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -48,6 +48,7 @@ RATE = 0.2  # of a logarithm, for a miss in a stratum that is rare
 HASTE, SOON = 3.0, 20.0  # times RATE that is added for the first row, and rows after which it is half
 MEMORY = 500.0  # rows that the shares of the strata look back at
 OUTAGES = 10  # in the calibration rows from which on they have a factor
+S = TypeVar("S", bound=Score[Any])  # of whatever law
 
 
 def shares_of_strata(values: Array) -> tuple[float, ...]:
@@ -82,20 +83,20 @@ def _return(logs: list[float], since: int, inside: bool, alpha: float) -> None:
         logs[k - len(RETURN)] += RATE * ((not inside) - alpha)
 
 
-def gaps_of(score: Score[Any]) -> GapScale | None:
+def gaps_of(score: object) -> GapScale | None:
     """The scale of a score for rows with gaps; None where it keeps none."""
     found = getattr(score, "gaps", None)
     return found if isinstance(found, GapScale) else None
 
 
-def rescaled_gaps(score: Score[Any], gaps: GapScale) -> Score[Any]:
+def rescaled_gaps(score: S, gaps: GapScale) -> S:
     """The score with another scale of the same strata."""
     known = gaps_of(score) or gaps
     kept = {name: getattr(known, name) for name in ("logs", "shares", "seen", "back", "since")}
     return score.with_gaps(gaps._replace(**kept))
 
 
-def told_of_outages(score: Any, scores: Array, rows: Array) -> Any:
+def told_of_outages(score: S, scores: Array, rows: Array) -> S:
     """The score with the factors of rows after outages, from calibration scores of the rows (T, N) with a reading."""
     gaps, dark, place = gaps_of(score), np.asarray(np.isnan(rows).all(axis=1)), np.arange(len(rows))
     since = place - 1 - np.maximum.accumulate(np.where(dark, place, -RETURN[-1] - 1))  # rows from the outage to each
@@ -108,7 +109,7 @@ def told_of_outages(score: Any, scores: Array, rows: Array) -> Any:
     return score.with_gaps(gaps._replace(back=back, since=min(int(since[-1]) + 1, RETURN[-1])))
 
 
-def restarted_strata(score: Score[Any]) -> Score[Any]:
+def restarted_strata(score: S) -> S:
     """The score before its strata have learned anything."""
     gaps, fresh = gaps_of(score), UNCALIBRATED
     if gaps is None or not any(gaps.logs):
@@ -116,20 +117,20 @@ def restarted_strata(score: Score[Any]) -> Score[Any]:
     return score.with_gaps(gaps._replace(logs=fresh.logs, seen=fresh.seen))
 
 
-def shown_radii(score: Score[Any], rule: AnyRule, state: Any) -> tuple[Array | float, float]:
+def shown_radii(score: S, rule: AnyRule, state: Any) -> tuple[Array | float, float]:
     """What cuts out the next set, and its radius as one number."""
     gaps, radius = gaps_of(score), float(rule.radius(state))
     lift = 1.0 if gaps is None else gaps.lift
     return (next_radii(rule, state) * lift, radius) if isinstance(rule, SharedLevel) else (radius * lift, radius * lift)
 
 
-def in_own_units(score: Score[Any], scores: Array) -> Array:
+def in_own_units(score: S, scores: Array) -> Array:
     """Scores as the rule is to see them."""
     gaps = gaps_of(score)
     return scores if gaps is None or gaps.lift == 1.0 else scores / gaps.lift
 
 
-def after_reading(score: Score[Any], rule: AnyRule, y: Array, inside: bool) -> Score[Any]:
+def after_reading(score: S, rule: AnyRule, y: Array, inside: bool) -> S:
     """The score after a reading (N,); one whose rule does not adapt stays as it is."""
     gaps = gaps_of(score)
     if gaps is None or not adapts(rule):
@@ -144,13 +145,13 @@ def after_reading(score: Score[Any], rule: AnyRule, y: Array, inside: bool) -> S
     return score if moved_on is gaps else score.with_gaps(moved_on)
 
 
-class Strata:
+class Strata(Generic[S]):
     """A rule through the rows of a run, with the factors of the strata: the numbers of stepping.
 
     `score` and `state` are those after the last row.
     """
 
-    def __init__(self, score: Score[Any], rule: AnyRule, state: Any) -> None:
+    def __init__(self, score: S, rule: AnyRule, state: Any) -> None:
         self.score, self.rule, self.state = score, rule, state
         self.moving = gaps_of(score) is not None and adapts(rule)
         self.traces: list[Array] = []
@@ -217,7 +218,7 @@ class Strata:
         return Course(radii, score, radius), shown
 
     @property
-    def traced(self) -> Score[Any]:
+    def traced(self) -> S:
         """The score that knows the factors of every row so far."""
         plain, trace = restarted_strata(self.score), np.concatenate(self.traces)
         gaps = gaps_of(plain)

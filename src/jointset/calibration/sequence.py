@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class Limited(Stepwise[Counted]):
         return share(state.limited, state.steps)
 
 
-def replay(rule: Calibration[Any], state: Any, scores: Array) -> tuple[Array, Any]:
+def replay(rule: Calibration[State], state: State, scores: Array) -> tuple[Array, State]:
     """Radii (T,) and last state by repeated `radius`, `update`: the path of rules whose recursion has no shortcut."""
     values = np.asarray(scores, dtype=float)
     radii = np.empty(len(values))

@@ -60,7 +60,7 @@ class Course(NamedTuple):
 class SharedState(NamedTuple):
     """State of the rule, the pool of every component, and counts; the sizes that an ordered rule sees."""
 
-    rule: Any
+    rule: object
     pools: tuple[ScorePool, ...]
     steps: int
     limited: int

@@ -21,11 +21,11 @@ from jointset.graph import normalized_shift
 WIDE = 9.0  # variance of the hidden state of a new sensor, in variances at rest
 
 
-def grown(filter_: Filter[Any], state: Any, adjacency: Array) -> tuple[Filter[Any], Any]:
+def grown(filter_: Filter[Any], state: object, adjacency: Array) -> tuple[Filter[Any], object]:
     """The filter on a graph (M, M) whose first N sensors are those it has, and its state with the new ones in it."""
-    if isinstance(filter_, GraphLGSSM):
+    if isinstance(filter_, GraphLGSSM) and isinstance(state, KalmanState):
         return _grown_kalman(filter_, state, adjacency)
-    if isinstance(filter_, GNF) and filter_.node:
+    if isinstance(filter_, GNF) and filter_.node and isinstance(state, GNFState):
         shift = normalized_shift(adjacency) if filter_.graph else None
         larger = replace(filter_, sensors=len(adjacency), shift=shift)
         hidden = np.concatenate([state.hidden, larger.start().hidden[len(state.hidden) :]])

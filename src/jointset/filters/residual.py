@@ -29,7 +29,7 @@ class ResidualState(NamedTuple):
 
     history: Array
     seen: int
-    shape: Any
+    shape: object
 
 
 def gpvar() -> MeanModel:

@@ -83,7 +83,7 @@ class AheadPass:
         for place, one in enumerate(horizon.windows):
             self._score(one.law[None].with_steps(), place, from_row=self.old)
 
-    def listening(self, laws: Laws) -> Iterator[tuple[Forecast, Array, Any]]:
+    def listening(self, laws: Laws) -> Iterator[tuple[Forecast, Array, object]]:
         """The blocks of laws as they are, seen on their way."""
         for law, rows, after in laws:
             self.see(law)

@@ -74,7 +74,7 @@ def calibrate(predictor: JointPredictor, panel: Panel, progress: Progress | None
 
 def measured_rows(
     predictor: JointPredictor, panel: Panel, gaps: bool, progress: Progress | None = None
-) -> tuple[Array, Array | None, Any, Array | None]:
+) -> tuple[Array, Array | None, object, Array | None]:
     """What scores are made from, without gaps the scores, their times, and the state after the last row.
 
     The filter starts afresh. Of the rows with a reading after the warm-up; no times without stamps. The last is the
@@ -104,7 +104,7 @@ def _last(panel: Panel, warmup: int, left_out: Array, count: int) -> Array | Non
     return None if panel.timestamps is None else np.asarray(panel.timestamps)[warmup - 1 :][~left_out][-count:]
 
 
-def _at_end(rule: AnyRule, state: Any, panel: Panel) -> Any:
+def _at_end(rule: AnyRule, state: object, panel: Panel) -> object:
     """The state when the next row follows the last of a panel."""
     if panel.timestamps is None or not len(panel) or not panel.cadence:
         return state

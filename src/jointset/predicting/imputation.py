@@ -58,7 +58,7 @@ class FillQuantiles(NamedTuple):
 class Filling(NamedTuple):
     """State of the filter fed with filled rows, rows (N,) that sensors have been silent, the factor that adapts."""
 
-    state: Any
+    state: object
     silent: Array
     stretch: float = 1.0
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
 
 BLOCK = 16_000_000  # numbers that the laws of a block of rows may hold
-Laws = Iterable[tuple[Forecast, Array, Any]]  # of blocks of rows, those rows, and the state after them
+Laws = Iterable[tuple[Forecast, Array, object]]  # of blocks of rows, those rows, and the state after them
 Progress = Callable[[int], None]  # told how many rows were done
 
 
-def laws_of(predictor: JointPredictor, panel: Panel, state: Any) -> Laws:
+def laws_of(predictor: JointPredictor, panel: Panel, state: object) -> Laws:
     """Laws of the blocks of a panel in the units of the data, from a state of the filter."""
     follows = follows_clock(predictor.filter)
     times = panel.timestamps if follows else None
@@ -36,8 +36,8 @@ def laws_of(predictor: JointPredictor, panel: Panel, state: Any) -> Laws:
 
 
 def _in_blocks(
-    filter: Filter[Any], values: Array, state: Any, times: Array | None, units: tuple[Array, Array]
-) -> Iterator[tuple[Forecast, Array, Any]]:
+    filter: Filter[Any], values: Array, state: object, times: Array | None, units: tuple[Array, Array]
+) -> Iterator[tuple[Forecast, Array, object]]:
     shift, scale = units
     for block in blocks(filter, values):
         rows, clock = values[block], () if times is None else (times[block],)

@@ -143,7 +143,7 @@ class PublishedState(NamedTuple):
 
     history: Array
     seen: int
-    own: Any
+    own: object
     ahead: tuple[Array, ...]
     least: Array | None = None
     correlations: Array | None = None
