@@ -40,6 +40,10 @@ def test_every_stratum_is_covered_as_often_where_gaps_come_with_noise(method):
     run = predictor.run(panel[3500:], regions=False)
     found = {int(count): run.inside[missing[3500:] == count].mean() for count in np.unique(missing)}
     assert found == {count: pytest.approx(0.9, abs=0.025) for count in found}
+    out = ((run.values < run.lower) | (run.values > run.upper)).any(axis=1)
+    assert not (out & run.inside).any()
+    if method in ("static:box+aci", "copula+aci"):  # whose sets are boxes: inside is within the bounds
+        np.testing.assert_array_equal(run.inside, ~out)
 
 
 def test_a_rule_that_does_not_adapt_has_no_strata():

@@ -1,5 +1,7 @@
 """Rows with gaps: the mean is always inside, and what was read is covered as often as complete rows are."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
@@ -10,7 +12,7 @@ from jointset.datasets.cells import cell
 from jointset.laws import DenseLaw, LowRankLaw
 from jointset.methods import predictor_for
 from jointset.regions import Box, Ellipsoid
-from jointset.scores import BlockMaximum, Mahalanobis, MaxStudentised
+from jointset.scores import BlockMaximum, Mahalanobis, MaxStudentised, RootMahalanobis
 
 LEVEL = 0.9
 
@@ -70,6 +72,48 @@ def test_blocks_that_are_read_stand_for_those_that_are_not(inner, read):
         found = placed.score(law, partial) <= radius
         np.testing.assert_array_equal(found, placed.region(law, radius).contains(partial))
         assert found.mean() == pytest.approx(LEVEL, abs=0.015)
+
+
+ROOTS = BlockMaximum((np.arange(3), np.arange(3, 8)), RootMahalanobis())
+SHAPES = [Mahalanobis(), RootMahalanobis(), MaxStudentised(), ROOTS, replace(ROOTS, inner=Mahalanobis())]
+
+
+@pytest.mark.parametrize("score", [*SHAPES, replace(ROOTS, inner=MaxStudentised())])
+@pytest.mark.parametrize("factor", [0.5, 1.0, 1.9])
+def test_bounds_of_what_was_read_end_where_its_score_is_the_radius(score, factor):
+    """Along the axis that touches the end of an ellipsoid, or of a box; also under the factor of a stratum."""
+    rng, n = np.random.default_rng(0), 8
+    half = rng.standard_normal((n, n))
+    law = DenseLaw(rng.standard_normal(n), half @ half.T + np.eye(n))
+    missing = np.array([0, 0, 1, 0, 1, 0, 1, 0], dtype=bool)
+    gaps = GapScale(LEVEL, 5.0, logs=(0.1, 0.2, 0.3, 0.4, 0.5, 0.0, 0.0, 0.0))
+    region = score.with_gaps(gaps).region(law, 5.0 * factor)
+    y = np.where(missing, np.nan, law.mean)
+    lower, upper = region.bounds_for(y)
+    np.testing.assert_array_equal(lower[missing], region.bounds[0][missing])
+    for i in np.flatnonzero(~missing):
+        block = np.arange(n) if not isinstance(score, BlockMaximum) else next(b for b in score.blocks if i in b)
+        axis = np.zeros(n)
+        if isinstance(getattr(score, "inner", score), MaxStudentised):
+            axis[i] = 1.0
+        else:
+            axis[block] = law.covariance.matrix[block, i] / law.variance[i]
+        for end in (lower, upper):
+            reach = (end[i] - law.mean[i]) * axis
+            assert region.contains(y + 0.999999 * reach) and not region.contains(y + 1.000001 * reach)
+
+
+def test_bounds_for_complete_and_empty_readings_are_those_of_the_set():
+    region = MaxStudentised(GapScale(LEVEL, 2.0, logs=(0.1,) * 8)).region(correlated(4), 3.0)
+    for y in (np.zeros(4), np.full(4, np.nan)):
+        np.testing.assert_array_equal(region.bounds_for(y), region.bounds)
+
+
+@pytest.mark.parametrize("radius", [-1.0, 0.0, np.inf])
+@pytest.mark.parametrize("shape", [Ellipsoid, Box])
+def test_bounds_for_a_row_with_gaps_of_sets_without_a_size(shape, radius):
+    region = shape(correlated(4), radius, GapScale(LEVEL, 2.0))
+    np.testing.assert_array_equal(region.bounds_for([0.0, np.nan, 1.0, 2.0]), region.bounds)
 
 
 @pytest.mark.parametrize("method", ["static", "static:box", "spci"])

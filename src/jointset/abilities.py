@@ -253,6 +253,11 @@ class Components(Splitting, Protocol):
         """Of the residuals (N, N), for what a missing sensor should have read."""
         ...
 
+    @property
+    def raised(self) -> dict[tuple[bytes, float], Array]:
+        """What is known of patterns of gaps (`ComponentLaw`), by which sensors are missing and the coverage."""
+        ...
+
     def scores(self, e: Array) -> Array:
         """Component scores (..., K) of residuals (..., N)."""
         ...

@@ -103,6 +103,10 @@ class Region(Protocol):
         """Lower and upper end of the projection on every sensor, each (..., N)."""
         ...
 
+    def bounds_for(self, y: Reading) -> tuple[Array, Array]:
+        """The same of the set that a reading with gaps is held against, for the sensors that were read."""
+        ...
+
     @property
     def width(self) -> Array:
         """sqrt(mean_i h_i^2), h_i the half-width of the projection on sensor i."""
@@ -300,6 +304,10 @@ class OwnSet(Region, Protocol):
 
     def growth(self, y: Array) -> Array:
         """The least factor by which the set must be scaled to hold a reading (...)."""
+        ...
+
+    def lift(self, y: Array) -> Array:
+        """What that of a reading with gaps is multiplied by (...), to be on the scale of complete ones."""
         ...
 
     def contributions(self, y: Array) -> Array:

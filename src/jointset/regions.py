@@ -17,6 +17,8 @@ from jointset.algebra.lean import Lean, one_sided
 from jointset.algebra.partial import (
     UNCALIBRATED,
     GapScale,
+    held_distances,
+    held_maximum,
     measured_distance,
     measured_maximum,
     placed_distance,
@@ -73,6 +75,12 @@ def maximum_measured(law: Law, y: Array, level: float, lean: Lean | None = None)
     return measured_maximum(np.where(missing, 0.0, ratio).max(-1), missing, law, level)
 
 
+def shares_of(part: Array, whole: Array | float) -> Array:
+    """Sizes over other sizes; 1 where these are 0 or without end, or of the empty set."""
+    sized = np.broadcast_to((np.asarray(whole) > 0) & np.isfinite(whole), np.shape(part))
+    return np.divide(part, whole, out=np.ones(np.shape(part)), where=sized)
+
+
 class Sizes:
     """Sizes that follow from the centre and the half-widths (..., N) of the projections."""
 
@@ -85,6 +93,23 @@ class Sizes:
         """Lower and upper end of the projection on every sensor, further out by what rounding can move a tie."""
         reach = self.half_width * (1.0 + 2.0 * ROUNDING)
         return self.center - reach, self.center + reach
+
+    def bounds_for(self, y: Reading) -> tuple[Array, Array]:
+        """`bounds` of the set that readings (..., N) are held against: of the sensors that were read.
+
+        Where a reading is missing they are those of the set of complete readings.
+        """
+        y, ends = self.ordered(y), self.bounds
+        missing = np.isnan(y)
+        if not missing.any():
+            return ends
+        reach = np.where(missing | missing.all(-1, keepdims=True), 1.0, self.reach(y))
+        lower, upper = (np.where(reach == 1.0, end, self.center + reach * (end - self.center)) for end in ends)
+        return lower, upper
+
+    def reach(self, y: Array) -> Array:
+        """What half-widths are multiplied by, (..., N) or (..., 1), for the sensors read of readings with gaps."""
+        return np.ones((*np.shape(y)[:-1], 1))
 
     @property
     def width(self) -> Array:
@@ -171,6 +196,12 @@ class Ellipsoid(_AroundLaw):
         """Whether the whole reading lies inside, that is score <= radius."""
         return mahalanobis_score(self.law, self.ordered(y), self.gaps) <= self.radius
 
+    def reach(self, y: Array) -> Array:
+        """See `Sizes`: the root of the squared distances whose score is the radius, over the radius."""
+        read = measured_distance(np.zeros(y.shape[:-1]), np.isnan(y))[..., None, :]
+        held = held_distances(self.gaps.own_radius(self.radius, y), read, self.gaps)
+        return np.sqrt(shares_of(held, self.radius))[..., None]
+
     @property
     def log_volume(self) -> Array:
         """(1/N) (log kappa_N + (N/2) log radius + (1/2) log det S)."""
@@ -207,6 +238,12 @@ class Box(_AroundLaw):
     def contains(self, y: Reading) -> Array:
         """Whether every observed sensor lies inside, that is score <= radius."""
         return studentised_score(self.law, self.ordered(y), self.gaps, self.lean) <= self.radius
+
+    def reach(self, y: Array) -> Array:
+        """See `Sizes`: the largest |residual| / sd whose score is the radius, over the radius."""
+        read = measured_maximum(np.zeros(y.shape[:-1]), np.isnan(y), self.law, self.gaps.level)
+        held = held_maximum(self.gaps.own_radius(self.radius, y), read, self.gaps)
+        return shares_of(held, self.radius)[..., None]
 
     @property
     def log_volume(self) -> Array:
@@ -268,6 +305,12 @@ class ScoredProduct(Product):
     def contains(self, y: Reading) -> Array:
         """Whether the score is at most the radius; False where no block has a reading."""
         return self.score.score(self.law, self.ordered(y)) <= self.radius
+
+    def reach(self, y: Array) -> Array:
+        """See `Sizes`: one factor for all blocks."""
+        radius = self.score.gaps.own_radius(self.radius, y)
+        held = self.score.inner.held_largest(radius, self.score.measure(self.law, y))
+        return shares_of(self.score.region(self.law, held).half_width, self.half_width)
 
     def __getitem__(self, index: Any) -> ScoredProduct:
         radius = self.radius if np.ndim(self.radius) == 0 else np.asarray(self.radius)[index]

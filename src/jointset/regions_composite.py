@@ -13,7 +13,7 @@ import numpy as np
 from jointset.abilities import Components
 from jointset.algebra.partial import UNCALIBRATED, GapScale
 from jointset.contracts import Array, Reading
-from jointset.regions import Sizes
+from jointset.regions import Sizes, shares_of
 from jointset.support.cached import cached_property
 
 if TYPE_CHECKING:
@@ -50,6 +50,14 @@ class ComponentRegion(Sizes):
         """Whether every component score is within its radius; False where nothing is observed."""
         y = self.ordered(y)
         return np.all(self.gaps.levelled(self.law.scores(y, self.gaps.level), y) <= self.radii, axis=-1)[()]
+
+    def reach(self, y: Array) -> Array:
+        """See `Sizes`: the components' radii by what their scores were raised by; one that says nothing has its own."""
+        raised = self.law.raises(y, self.gaps.level)
+        factor = self.gaps.factor(y)
+        raised = np.where(raised > 0, raised, 1.0) * (1.0 if factor is None else factor[..., None])
+        own = self.structure.half_width(np.maximum(self.radii, 0.0) / raised) * self.law.unit
+        return shares_of(own, self.half_width)
 
     @property
     def log_volume(self) -> Array:

@@ -36,7 +36,7 @@ class Run:
     timestamps: Array | None
     values: Array  # (T, N)
     mean: Array  # (T, N)
-    lower: Array  # (T, N)
+    lower: Array  # (T, N), of the set that a row is held against: see `Region.bounds_for`
     upper: Array  # (T, N)
     score: Array  # (T,), NaN where a row has no reading
     radius: Array  # (T,)
@@ -130,10 +130,10 @@ def log_mean(logs: Array) -> float:
     return top + float(np.log(np.mean(np.exp(logs - top)))) if np.isfinite(top) else top
 
 
-def columns_of(score: Score[Any], law: Forecast, scores: Array, found: Course) -> dict[str, Array]:
+def columns_of(score: Score[Any], law: Forecast, rows: Array, scores: Array, found: Course) -> dict[str, Array]:
     """The columns of a run for one block of rows, `found` being the course of the rule through their scores."""
     region = score.region(law, found.radii)
-    lower, upper = region.bounds
+    lower, upper = region.bounds_for(rows)
     return {
         "mean": law.mean,
         "lower": lower,

@@ -12,9 +12,11 @@ from jointset.algebra.lean import Lean
 from jointset.algebra.partial import (
     UNCALIBRATED,
     GapScale,
+    held_distances,
+    held_maximum,
+    joined_maxima,
     placed_distance,
     placed_distances,
-    placed_maxima,
     placed_maximum,
 )
 from jointset.algebra.shares import distance_shares, maximum_shares
@@ -92,6 +94,10 @@ class Mahalanobis(_Distance):
         """The largest score of blocks (..., G, 3), on the scale of rows with all blocks complete."""
         return settled(placed_distances(measured, self.gaps))
 
+    def held_largest(self, radius: Array, measured: Array) -> Array:
+        """The largest score without gaps (...) of blocks read as those, whose place is the radius."""
+        return held_distances(radius, measured, self.gaps)
+
     def region(self, law: Law, radius: Array | float) -> Ellipsoid:
         """The ellipsoid of all readings with a score of at most `radius`."""
         return Ellipsoid(law, radius, self.gaps)
@@ -116,6 +122,10 @@ class RootMahalanobis(_Distance):
     def place_largest(self, measured: Array) -> Array:
         """The largest score of blocks (..., G, 3), on the scale of rows with all blocks complete."""
         return np.sqrt(settled(placed_distances(measured, self._squared)))
+
+    def held_largest(self, radius: Array, measured: Array) -> Array:
+        """The largest score without gaps (...) of blocks read as those, whose place is the radius."""
+        return np.sqrt(held_distances(np.maximum(radius, 0.0) ** 2, measured, self._squared))
 
     def region(self, law: Law, radius: Array | float) -> Ellipsoid:
         """The ellipsoid of all readings with a score of at most `radius`."""
@@ -153,7 +163,11 @@ class MaxStudentised(_WithGaps):
 
     def place_largest(self, measured: Array) -> Array:
         """The largest score of blocks (..., G, 3), on the scale of rows with all blocks complete."""
-        return settled(placed_maxima(measured, self.gaps))
+        return settled(placed_maximum(joined_maxima(measured), self.gaps))
+
+    def held_largest(self, radius: Array, measured: Array) -> Array:
+        """The largest score without gaps (...) of blocks read as those, whose place is the radius."""
+        return held_maximum(radius, joined_maxima(measured), self.gaps)
 
     def region(self, law: Law, radius: Array | float) -> Box:
         """The box of half-widths radius * sd_i."""

@@ -195,7 +195,7 @@ class Step(NamedTuple):
     """What one reading came to: the facts of its answer, the set that was announced, and the predictor after it."""
 
     facts: dict[str, Any]  # score, radius, inside, observed, what a null radius means, who is to blame
-    bounds: tuple[Array, Array]  # of the set announced, (N,) each, clipped
+    bounds: tuple[Array, Array]  # of the set announced, as `Region.bounds_for` has them, (N,) each, clipped
     top: list[dict[str, Any]]  # the sensors that contribute most, largest first
     contributions: Array  # (N,) to the score
     shares: Array  # (N,) of the score, as `JointPredictor.attribution` has them
@@ -241,7 +241,7 @@ def take_step(predictor: JointPredictor, y: Array, top: int = 3, limits: Limits 
     if not finite:
         worst = int(np.nanargmax(np.abs(y)))
         raise InputError(too_large(predictor.sensors[worst], y[worst]))
-    lower, upper = limits.clip(region.bounds)
+    lower, upper = limits.clip(region.bounds_for(y))
     facts = {
         "score": _or_null(outcome.score),
         "radius": _or_null(outcome.radius),

@@ -46,7 +46,7 @@ def test_fits_calibrates_and_streams(network, method):
     assert np.isfinite(run.upper - run.lower).all() and (run.upper > run.lower).all()
     assert not np.isnan(run.score[~np.isnan(test.values).all(axis=1)]).any()
     for t in range(5):
-        np.testing.assert_allclose(live.predict().bounds, (run.lower[t], run.upper[t]), rtol=1e-7)
+        np.testing.assert_allclose(live.predict().bounds_for(test.values[t]), (run.lower[t], run.upper[t]), rtol=1e-7)
         live.update(test.values[t])
     if method in MOVING:  # one dead sensor does not stop the others
         width = (run.upper - run.lower)[:, 5]

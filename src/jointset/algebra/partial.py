@@ -66,13 +66,22 @@ class GapScale(NamedTuple):
 
     def levelled(self, score: Array, y: Array) -> Array:
         """Scores (...) or (..., K) of readings (..., N), those of rows with gaps by the factor of their stratum."""
+        factor = self.factor(y)
+        return score if factor is None else score * (factor if np.ndim(score) == np.ndim(factor) else factor[..., None])
+
+    def factor(self, y: Array) -> Array | None:
+        """What the scores (...) of readings (..., N) are multiplied by, as of their stratum; None where all are 1."""
         if self.trace is None and not any(self.logs):
-            return score
+            return None
         logs = np.asarray(self.logs if self.trace is None else self.trace)
         place = stratum(y)
         own = np.take(logs, place) if logs.ndim == 1 else np.take_along_axis(logs, place[..., None], -1)[..., 0]
-        factor = np.exp(logs[..., 0] - own)
-        return score * (factor if np.ndim(score) == np.ndim(factor) else factor[..., None])
+        return np.exp(logs[..., 0] - own)
+
+    def own_radius(self, radius: Array | float, y: Array) -> Array:
+        """What scores without that factor are held against, of readings (..., N) with a radius (...)."""
+        factor = self.factor(y)
+        return np.broadcast_to(radius if factor is None else radius / factor, np.shape(y)[:-1])
 
     def squared(self) -> GapScale:
         """The same for squared scores."""
@@ -115,22 +124,32 @@ def placed_distance(measured: Array, gaps: GapScale) -> Array:
 
 def placed_distances(measured: Array, gaps: GapScale) -> Array:
     """The largest squared distance (...) of independent blocks (..., G, 3), on the scale of complete rows."""
-    k, n = measured[..., 1], measured[..., 2]
-    distance = np.where(k > 0, measured[..., 0], -np.inf).max(-1)
+    k = measured[..., 1]
+    largest = np.where(k > 0, measured[..., 0], -np.inf).max(-1)
+    return _carried(np.where((k > 0).any(-1), largest, np.nan), k, measured[..., 2], gaps, (0, 1))
+
+
+def held_distances(radius: Array, measured: Array, gaps: GapScale) -> Array:
+    """The largest squared distance (...) of blocks read as those (..., G, 3) whose place is the radius (...)."""
+    return _carried(np.array(radius, dtype=float), measured[..., 1], measured[..., 2], gaps, (1, 0))
+
+
+def _carried(distance: Array, k: Array, n: Array, gaps: GapScale, way: tuple[int, int]) -> Array:
+    """Squared distances (...) from the scale of blocks of k sensors (..., G) to that of n, or the other way."""
     some = (k < n).any(-1) & (k > 0).any(-1)
-    score = np.where((k > 0).any(-1), distance, np.nan)
     if not some.any():
-        return score[()]
-    k, n = k[some], n[some]
-    at_some, at_every = (_quantile_of_each(freedom, 1.0 - gaps.level) for freedom in (k, n))
-    placed = score[some] * at_every / at_some
+        return distance[()]
+    x, freedom = distance[some], (k[some], n[some])
+    at = [_quantile_of_each(each, 1.0 - gaps.level) for each in freedom]
+    start, goal = way
+    carried = x * at[goal] / at[start]
     if 0.0 < gaps.radius < math.inf:
-        t = placed / gaps.radius
-        tail = _tail(k, t * at_some)
+        unit = at[1] / gaps.radius
+        tail = _tail(freedom[start], unit * x)
         ranked = (tail > FARTHEST) & (tail < NEAREST)
-        placed = gaps.radius * np.where(ranked, _common_quantile(n, tail) / at_every, t)
-    score[some] = placed
-    return score[()]
+        carried = np.where(ranked, _common_quantile(freedom[goal], tail) / unit, carried)
+    distance[some] = carried
+    return distance[()]
 
 
 def _quantile_of_each(freedom: Array, tail: float) -> Array:
@@ -181,30 +200,40 @@ def measured_maximum(largest: Array, missing: Array, law: Law, level: float) -> 
 
 def placed_maximum(measured: Array, gaps: GapScale) -> Array:
     """Largest |residual| / sd (...) on the scale of complete rows."""
-    largest, some, every = measured[..., 0], measured[..., 1], measured[..., 2]
+    return _carried_maximum(measured[..., 0], measured[..., 1], measured[..., 2], gaps, (0, 1))
+
+
+def held_maximum(radius: Array, measured: Array, gaps: GapScale) -> Array:
+    """Largest |residual| / sd (...) of sensors read as those (..., 3) whose place is the radius (...)."""
+    return _carried_maximum(radius, measured[..., 1], measured[..., 2], gaps, (1, 0))
+
+
+def _carried_maximum(largest: Array, some: Array, every: Array, gaps: GapScale, way: tuple[int, int]) -> Array:
+    """Maxima (...) from the scale of some independent sensors to that of every, or the other way."""
     partial = some < every
     if not partial.any():
         return largest[()]
-    at_some, at_every = largest_quantile(some, gaps.level), largest_quantile(every, gaps.level)
-    score = np.where(partial, largest * at_every / at_some, largest)
-    if not 0.0 < gaps.radius < math.inf:
-        return score[()]
     from scipy.special import ndtr  # here, so that importing jointset stays fast
 
-    t = np.where(partial, score / gaps.radius, 0.0)
-    outside = 2.0 * ndtr(-t * at_some)  # P(|Z| > x), and by powers of 1 less that, of the largest of `every`
-    with np.errstate(divide="ignore"):
-        same = some / every * np.log1p(-outside)
-    ranked = largest_quantile(1.0, np.exp(same), -np.expm1(same)) / at_every
-    return np.where(partial, gaps.radius * np.where(outside > FARTHEST, ranked, t), largest)[()]
+    (start, goal), counts = way, (some, every)
+    at = [largest_quantile(count, gaps.level) for count in counts]
+    carried = largest * at[goal] / at[start]
+    if 0.0 < gaps.radius < math.inf:
+        unit = at[1] / gaps.radius
+        outside = 2.0 * ndtr(-unit * largest)  # P(|Z| > x), and by powers of 1 less that, of the largest of many
+        with np.errstate(divide="ignore", invalid="ignore"):
+            same = counts[start] / counts[goal] * np.log1p(-outside)
+        ranked = largest_quantile(1.0, np.exp(same), -np.expm1(same)) / unit
+        carried = np.where(outside > FARTHEST, ranked, carried)
+    return np.where(partial, carried, largest)[()]
 
 
-def placed_maxima(measured: Array, gaps: GapScale) -> Array:
-    """The largest (...) of independent blocks (..., G, 3), on the scale of complete rows."""
+def joined_maxima(measured: Array) -> Array:
+    """One maximum (..., 3) of independent blocks (..., G, 3)."""
     unread = np.isnan(measured[..., 0])
     largest = np.where(unread.all(-1), np.nan, np.where(unread, -np.inf, measured[..., 0]).max(-1))
     some, every = np.where(unread, 0.0, measured[..., 1]).sum(-1), measured[..., 2].sum(-1)
-    return placed_maximum(np.stack([largest, np.maximum(some, 1.0), every], axis=-1), gaps)
+    return np.stack([largest, np.maximum(some, 1.0), every], axis=-1)
 
 
 def independent_count(count: Array | float, effective: Array, level: float) -> Array:

@@ -220,6 +220,14 @@ class Strata(Generic[S]):
     @property
     def traced(self) -> S:
         """The score that knows the factors of every row so far."""
-        plain, trace = restarted_strata(self.score), np.concatenate(self.traces)
+        return self._knowing(np.concatenate(self.traces))
+
+    @property
+    def latest(self) -> Score[Any]:
+        """The score that knows the factors of the rows of the last course."""
+        return self._knowing(self.traces[-1])
+
+    def _knowing(self, trace: Array) -> Score[Any]:
+        plain = restarted_strata(self.score)
         gaps = gaps_of(plain)
         return plain if gaps is None or not trace.any() else plain.with_gaps(gaps._replace(trace=trace))

@@ -33,7 +33,7 @@ def steps_are_the_run(predictor: JointPredictor) -> None:
     run = whole.run(test)
     for t, y in enumerate(test.values):
         region, outcome = predictor.predict(), predictor.update(y)
-        close(region.bounds, (run.lower[t], run.upper[t]), f"the bounds of step {t} are not those of the run")
+        close(region.bounds_for(y), (run.lower[t], run.upper[t]), f"the bounds of step {t} are not those of the run")
         close(region.log_volume, run.log_volume[t], f"the volume of step {t} is not that of the run")
         close(outcome.score, run.score[t], f"the score of step {t} is not that of the run")
         close(outcome.radius, run.radius[t], f"the radius of step {t} is not that of the run")
@@ -223,6 +223,8 @@ def a_dead_sensor_stops_nothing(predictor: JointPredictor) -> None:
     run = predictor.run(block(40).with_values(values))
     read = ~np.isnan(values).all(axis=1)
     expect(bool(np.isfinite(run.score[read]).all()), "rows without a dead sensor have no score")
+    out = (values < run.lower) | (values > run.upper)
+    expect(not out[run.inside].any(), "a row is inside, and a reading of it out of the bounds")
     lower, upper = predictor.predict().bounds
     expect(bool(np.isfinite([lower, upper]).all() and (lower < upper).all()), "after a dead sensor a set has no size")
 

@@ -76,7 +76,7 @@ def run_together(
             start = clock()
             found, shown = walks[i].course(scores, rows, times)
             own[i] += clock() - start
-            pieces[i].append(columns_of(score, law, shown, found))
+            pieces[i].append(columns_of(walks[i].latest, law, rows, shown, found))
             spared += (clock() - start) * (i > 0)  # the law keeps its sizes: alone, each would pay as the first
         kept.append(bare(law) if regions else None)
         if progress is not None:

@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from jointset.algebra.partial import UNCALIBRATED, GapScale, independent_count, largest_quantile
+from jointset.algebra.partial import (
+    UNCALIBRATED,
+    GapScale,
+    independent_count,
+    largest_quantile,
+    measured_distance,
+    placed_distance,
+)
 from jointset.algebra.shares import distance_shares, maximum_shares
 from jointset.algebra.volumes import unit_ball_log_volume
 from jointset.contracts import Array, Law, OwnSet, Reading
@@ -51,6 +58,15 @@ class Annulus(Sizes):
     def score(self, y: Array) -> Array:
         """Root Mahalanobis distance (...); rows with gaps are put on the scale of all sensors."""
         return np.sqrt(mahalanobis_score(self.law, y, self.gaps))
+
+    def lift(self, y: Array) -> Array:
+        """See `OwnSet`."""
+        read = measured_distance(np.ones(np.shape(y)[:-1]), np.isnan(y))
+        return np.sqrt(np.where(read[..., 1] > 0, placed_distance(read, self.gaps), 1.0))
+
+    def reach(self, y: Array) -> Array:
+        """See `Sizes`."""
+        return 1.0 / self.lift(y)[..., None]
 
     def growth(self, y: Array) -> Array:
         """The least factor by which the filled set must be scaled to hold a reading (...); inf if it is a point."""
@@ -150,16 +166,20 @@ class IntervalBox(Sizes):
 
         Rows with gaps are put on the scale of complete ones where the correlations are known.
         """
-        largest, missing = self.score(y), np.isnan(np.asarray(y, dtype=float))
+        return self.score(y) * self.lift(y)
+
+    def lift(self, y: Array) -> Array:
+        """See `OwnSet`."""
+        missing = np.isnan(np.asarray(y, dtype=float))
         if self.correlations is None or not missing.any():
-            return largest
+            return np.ones(missing.shape[:-1])
         seen = (~missing).astype(float)
         read, n = seen.sum(-1), seen.shape[-1]
         some = read**2 / np.maximum((seen * (seen @ self.correlations)).sum(-1), 1.0)
         every = n**2 / max(float(self.correlations.sum()), 1.0)
         counts = independent_count(read, some, self.level), independent_count(n, np.asarray(every), self.level)
         at_some, at_every = (largest_quantile(count, self.level) for count in counts)
-        return largest * np.where(missing.any(-1), np.maximum(at_every / at_some, 1.0), 1.0)
+        return np.where(missing.any(-1), np.maximum(at_every / at_some, 1.0), 1.0)
 
     def scalable(self, least: Array, correlations: Array | None, level: float) -> IntervalBox:
         """The box with half-widths (N,) of at least so much, so that it can be scaled, and the squared correlations."""
@@ -244,6 +264,11 @@ class ScaledSet(Sizes):
     def contains(self, y: Reading) -> Array:
         """Whether the reading lies inside, that is score <= factor."""
         return self.score(self.ordered(y)) <= self.factor
+
+    def reach(self, y: Array) -> Array:
+        """See `Sizes`."""
+        factor = self.gaps.factor(y)
+        return 1.0 / (self.own.lift(y) * (1.0 if factor is None else factor))[..., None]
 
     def contributions(self, y: Array) -> Array:
         """Those of the own set."""

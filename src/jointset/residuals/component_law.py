@@ -14,6 +14,8 @@ from jointset.algebra.ties import settled
 from jointset.contracts import Array
 from jointset.laws import DenseLaw
 
+PATTERNS = 4096  # of gaps whose ratios are kept: a sensor that is out is so for many rows
+
 
 @dataclass(frozen=True)
 class ComponentLaw:
@@ -47,10 +49,28 @@ class ComponentLaw:
             return np.full((len(e), len(self.structure.shares)), np.nan)
         if not missing.any():
             return self.structure.scores(e)
-        S, seen, given = self.structure.covariance, ~missing, self._filling(missing)
-        whole, known = self.structure.quantiles(S, level), self.structure.quantiles(S[:, seen] @ given, level)
-        ratio = np.divide(whole, known, out=np.zeros(len(whole)), where=known > 0)  # 0: nothing is known of it
-        return self.structure.scores(e[:, seen] @ given) * ratio
+        return self.structure.scores(e[:, ~missing] @ self._filling(missing)) * self._raise(missing, level)
+
+    def raises(self, y: Array, level: float) -> Array:
+        """What component scores (..., K) of readings (..., N) with gaps are multiplied by; 1 of others."""
+        missing = np.atleast_2d(np.isnan(y))
+        found = np.ones((*missing.shape[:-1], len(self.structure.shares)))
+        for t in np.flatnonzero(missing.any(-1) & ~missing.all(-1)):
+            found[t] = self._raise(missing[t], level)
+        return found.reshape(*np.shape(y)[:-1], -1)
+
+    def _raise(self, missing: Array, level: float) -> Array:
+        """The ratio of quantiles (K,) of rows that lack these sensors; 0 where nothing is known of a component."""
+        found, key = self.structure.raised, (missing.tobytes(), level)
+        ratio = found.get(key)
+        if ratio is None:
+            S, given = self.structure.covariance, self._filling(missing)
+            whole, known = (self.structure.quantiles(each, level) for each in (S, S[:, ~missing] @ given))
+            ratio = np.divide(whole, known, out=np.zeros(len(whole)), where=known > 0)
+            if len(found) >= PATTERNS:
+                found.clear()
+            found[key] = ratio
+        return ratio
 
     def _filling(self, missing: Array) -> Array:
         """What fills a row that lacks these sensors (k, N): filled = observed @ given."""

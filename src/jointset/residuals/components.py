@@ -89,6 +89,11 @@ class _Structure:
         """Directions of every fitted covariance, and its share of the miss rate."""
         return [(B.shape[1], share) for B, share in zip(self.bases, self.shares, strict=True)]
 
+    @cached_property
+    def raised(self) -> dict[tuple[bytes, float], Array]:
+        """See `ComponentLaw`: what is known of patterns of gaps, by which sensors are missing and the coverage."""
+        return {}
+
     def at_least(self, scores: Array) -> Array:
         """Component scores (..., K), those below the least raised to it."""
         return np.maximum(scores, self.least) if any(self.least) else scores
