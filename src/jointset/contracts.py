@@ -303,12 +303,10 @@ class OwnSet(Region, Protocol):
         ...
 
     def growth(self, y: Array) -> Array:
-        """The least factor by which the set must be scaled to hold a reading (...)."""
+        """The least factor by which the set must be scaled to hold a reading (...), for gaps times `lift` (...)."""
         ...
 
-    def lift(self, y: Array) -> Array:
-        """What that of a reading with gaps is multiplied by (...), to be on the scale of complete ones."""
-        ...
+    def lift(self, y: Array) -> Array: ...
 
     def contributions(self, y: Array) -> Array:
         """What each sensor adds (..., N); 0 where missing."""

@@ -23,6 +23,7 @@ from jointset.algebra.partial import (
     measured_maximum,
     placed_distance,
     placed_maximum,
+    shares_of,
 )
 from jointset.algebra.ties import ROUNDING, settled
 from jointset.algebra.volumes import unit_ball_log_volume
@@ -73,12 +74,6 @@ def maximum_measured(law: Law, y: Array, level: float, lean: Lean | None = None)
     ratio = studentised(law, y, lean)
     missing = np.isnan(ratio)
     return measured_maximum(np.where(missing, 0.0, ratio).max(-1), missing, law, level)
-
-
-def shares_of(part: Array, whole: Array | float) -> Array:
-    """Sizes over other sizes; 1 where these are 0 or without end, or of the empty set."""
-    sized = np.broadcast_to((np.asarray(whole) > 0) & np.isfinite(whole), np.shape(part))
-    return np.divide(part, whole, out=np.ones(np.shape(part)), where=sized)
 
 
 class Sizes:

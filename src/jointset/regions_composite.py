@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointset.abilities import Components
-from jointset.algebra.partial import UNCALIBRATED, GapScale
+from jointset.algebra.partial import UNCALIBRATED, GapScale, shares_of
 from jointset.contracts import Array, Reading
-from jointset.regions import Sizes, shares_of
+from jointset.regions import Sizes
 from jointset.support.cached import cached_property
 
 if TYPE_CHECKING:

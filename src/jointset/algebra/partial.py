@@ -144,10 +144,11 @@ def _carried(distance: Array, k: Array, n: Array, gaps: GapScale, way: tuple[int
     start, goal = way
     carried = x * at[goal] / at[start]
     if 0.0 < gaps.radius < math.inf:
-        unit = at[1] / gaps.radius
-        tail = _tail(freedom[start], unit * x)
+        off = np.flatnonzero(x != gaps.radius)  # the radius itself goes where its quantile does
+        unit = at[1][off] / gaps.radius
+        tail = _tail(freedom[start][off], unit * x[off])
         ranked = (tail > FARTHEST) & (tail < NEAREST)
-        carried = np.where(ranked, _common_quantile(freedom[goal], tail) / unit, carried)
+        carried[off] = np.where(ranked, _common_quantile(freedom[goal][off], tail) / unit, carried[off])
     distance[some] = carried
     return distance[()]
 
@@ -234,6 +235,12 @@ def joined_maxima(measured: Array) -> Array:
     largest = np.where(unread.all(-1), np.nan, np.where(unread, -np.inf, measured[..., 0]).max(-1))
     some, every = np.where(unread, 0.0, measured[..., 1]).sum(-1), measured[..., 2].sum(-1)
     return np.stack([largest, np.maximum(some, 1.0), every], axis=-1)
+
+
+def shares_of(part: Array, whole: Array | float) -> Array:
+    """Sizes over other sizes; 1 where these are 0 or without end, or of the empty set."""
+    sized = np.broadcast_to((np.asarray(whole) > 0) & np.isfinite(whole), np.shape(part))
+    return np.divide(part, whole, out=np.ones(np.shape(part)), where=sized)
 
 
 def independent_count(count: Array | float, effective: Array, level: float) -> Array:

@@ -223,11 +223,11 @@ class Strata(Generic[S]):
         return self._knowing(np.concatenate(self.traces))
 
     @property
-    def latest(self) -> Score[Any]:
+    def latest(self) -> S:
         """The score that knows the factors of the rows of the last course."""
         return self._knowing(self.traces[-1])
 
-    def _knowing(self, trace: Array) -> Score[Any]:
+    def _knowing(self, trace: Array) -> S:
         plain = restarted_strata(self.score)
         gaps = gaps_of(plain)
         return plain if gaps is None or not trace.any() else plain.with_gaps(gaps._replace(trace=trace))
