@@ -69,7 +69,11 @@ def expecting(part: object, state: State, when: int) -> State:
 
 @runtime_checkable
 class Moved(Protocol, metaclass=_Remembered):
-    """A shape that can move on by one row without the laws of it."""
+    """A shape that can go row by row: the law of the next one, and the state after it."""
+
+    def law(self, center: Array, state: Any) -> Forecast:
+        """The law of the next row around its center (N,)."""
+        ...
 
     def after(self, residuals: Array, state: Any) -> Any:
         """The state after a row of residuals (1, N), NaN = missing."""
@@ -227,7 +231,7 @@ class Growing(Protocol, metaclass=_Remembered):
 
 
 @runtime_checkable
-class ShapeOfTheHour(Protocol[State]):
+class ShapeOfTheHour(Protocol[State], metaclass=_Remembered):
     """A shape that depends on the time of the reading."""
 
     def at(self, state: State, time: int) -> State:

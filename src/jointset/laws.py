@@ -298,7 +298,9 @@ class LowRankLaw:
 
     def dense(self) -> Array:
         """The covariance as a matrix (..., N, N)."""
-        return np.eye(self.mean.shape[-1]) * self.diagonal[..., None] + self.factor @ lowrank.transpose(self.factor)
+        S = self.factor @ lowrank.transpose(self.factor)
+        np.einsum("...ii->...i", S)[...] += self.diagonal
+        return S
 
     def __getitem__(self, index: Any) -> Self:
         return self._made(self.mean[index], self.diagonal[index], self.factor[index])

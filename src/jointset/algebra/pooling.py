@@ -20,7 +20,7 @@ from jointset.algebra.lowrank import apply, transpose
 from jointset.algebra.triangles import whitener
 from jointset.contracts import Array
 from jointset.errors import require
-from jointset.laws import LOG_2PI, AnyLaw, DenseLaw, LowRankLaw
+from jointset.laws import LOG_2PI, AnyLaw, DenseLaw, LowRankLaw, matrix_of
 
 if TYPE_CHECKING:
     from jointset.residuals.piecewise import PiecewiseLaw
@@ -39,62 +39,76 @@ def pooled(laws: Sequence[AnyLaw], weights: Array, sizes: Array | None = None) -
 
     `sizes` (K,) multiply the members' covariances.
     """
-    w = np.asarray(weights, dtype=float)
-    shares = w if sizes is None else w / sizes
-    first = laws[0].mean  # means are taken from here, so that a level they share is not rounded away
-    full = [(law, shares[..., k, None]) for k, law in enumerate(laws) if not isinstance(law, LowRankLaw)]
-    kinds: dict[tuple[int, ...], dict[int, LowRankLaw]] = {}
-    for k, law in enumerate(laws):
-        if isinstance(law, LowRankLaw):
-            kinds.setdefault(law.factor.shape, {})[k] = law
-    parts = [_precision([*own.values()], shares[..., [*own]], first) for own in kinds.values()]
-    diagonal: Any = sum(part.diagonal for part in parts)
-    pull: Any = sum(part.pull for part in parts)
-    factor: Any = np.concatenate([f for part in parts for f in part.factors], axis=-1) if parts else None
-    if not full:
-        side = factor / diagonal[..., None]
-        size, turn = np.linalg.eigh(transpose(factor) @ side)  # 1 at most, but for rounding
-        side = side @ turn / np.sqrt(np.maximum(1.0 - size, STEADY))[..., None, :]
-        return LowRankLaw(first + pull / diagonal + apply(side, apply(transpose(side), pull)), 1.0 / diagonal, side)
-    P: Any = 0.0
-    for law, share in full:
-        white = whitener(steady(law.covariance.matrix))
-        M = share[..., None] * (transpose(white) @ white)
-        P, pull = P + M, pull + apply(M, law.mean - first)
-    variances = np.einsum("...ii->...i", P)
-    unit = 1.0 / np.sqrt(variances + diagonal)  # sensors may differ by many magnitudes
-    if factor is not None:
-        P = P - factor @ transpose(factor)
-        np.einsum("...ii->...i", P)[...] += diagonal
-    root = whitener(unit[..., :, None] * P * unit[..., None, :]) * unit[..., None, :]
-    S = transpose(root) @ root
-    return DenseLaw(first + apply(S, pull), Covariance(steady(S)))
+    weights = np.asarray(weights, dtype=float)
+    return Precisions(laws).pooled(weights if sizes is None else weights / sizes)
 
 
-class _Precision(NamedTuple):
-    """Of low-rank laws of one shape: the sum diag(diagonal) - F F' of their precisions, each times its share.
+class Precisions:
+    """The precisions of laws, found once for pools of them under any weights: matrices, or all of low rank."""
 
-    F has the `factors` side by side; `pull` (..., N) is the sum of the products with the means.
-    """
+    def __init__(self, laws: Sequence[AnyLaw]) -> None:
+        self.first: Array = laws[0].mean  # means are taken from here: a level they share is not rounded away
+        self.slim = all(isinstance(law, LowRankLaw) for law in laws)
+        self.parts: list[tuple[list[int], Any]] = []
+        kinds: dict[Any, list[int]] = {}
+        for k, law in enumerate(laws):  # those of one kind in one go: of matrices all of one row, of many rows each
+            kind = law.factor.shape if isinstance(law, LowRankLaw) and self.slim else k * (self.first.ndim > 1)
+            kinds.setdefault(kind, []).append(k)
+        for own in kinds.values():
+            some: list[Any] = [laws[k] for k in own]
+            self.parts.append((own, _slim_part(some, self.first) if self.slim else _part(some, self.first)))
 
-    diagonal: Array
-    factors: Array  # (K, ..., N, r)
+    def pooled(self, shares: Array) -> AnyLaw:
+        """The law whose precision is the sum of theirs, each times its share (K,), or (T, K)."""
+        heard = [(shares[..., own], part) for own, part in self.parts]
+        pull: Any = sum(np.einsum("...k,k...i->...i", share, part.pull) for share, part in heard)
+        if self.slim:
+            diagonal: Any = sum(np.einsum("...k,k...i->...i", share, part.diagonal) for share, part in heard)
+            pairs = ((share[..., k], one) for share, part in heard for k, one in enumerate(part.factor))
+            factor = np.concatenate([np.sqrt(s)[..., None, None] * one for s, one in pairs if np.any(s)], axis=-1)
+            side = factor / diagonal[..., None]
+            size, turn = np.linalg.eigh(transpose(factor) @ side)  # 1 at most, but for rounding
+            side = side @ turn / np.sqrt(np.maximum(1.0 - size, STEADY))[..., None, :]
+            mean = self.first + pull / diagonal + apply(side, apply(transpose(side), pull))
+            return LowRankLaw(mean, 1.0 / diagonal, side)
+        P: Any = sum(np.einsum("...k,k...ij->...ij", share, part.matrix) for share, part in heard)
+        unit = 1.0 / np.sqrt(np.einsum("...ii->...i", P))  # sensors may differ by many magnitudes
+        root = whitener(unit[..., :, None] * P * unit[..., None, :]) * unit[..., None, :]
+        S = transpose(root) @ root
+        return DenseLaw(self.first + apply(S, pull), Covariance(steady(S)))
+
+
+class _Part(NamedTuple):
+    """Precisions of laws (K, ..., N, N), and their products with the means."""
+
+    matrix: Array
     pull: Array
 
 
-def _precision(laws: list[LowRankLaw], shares: Array, first: Array) -> _Precision:
-    """Of diag(d) + L L' it is W - W L C^-1 L' W with W = diag(d)^-1, C = I + L' W L; means count from `first`."""
-    share = shares.T.reshape(len(laws), *(shares.shape[:-1] or (1,) * (first.ndim - 1)), 1)
+def _part(laws: list[AnyLaw], first: Array) -> _Part:
+    white = whitener(steady(np.array([matrix_of(law) for law in laws])))
+    P = transpose(white) @ white
+    return _Part(P, apply(P, np.array([law.mean for law in laws]) - first))
+
+
+class _SlimPart(NamedTuple):
+    """The same of low-rank laws, diag(diagonal) - factor factor' each."""
+
+    diagonal: Array
+    factor: Array
+    pull: Array
+
+
+def _slim_part(laws: list[LowRankLaw], first: Array) -> _SlimPart:
+    """Of diag(d) + L L' it is W - W L C^-1 L' W with W = diag(d)^-1, C = I + L' W L."""
     L = np.array([law.factor for law in laws])
     mean, diagonal = np.array([(law.mean, law.diagonal) for law in laws]).swapaxes(0, 1)
     weight = 1.0 / (diagonal + STEADY * (diagonal + np.einsum("...ir,...ir->...i", L, L)))
     side = weight[..., None] * L
     size, turn = np.linalg.eigh(transpose(L) @ side)
-    factors = side @ turn * np.sqrt(share / (1.0 + np.maximum(size, 0.0)))[..., None, :]
-    weight *= share
+    factor = side @ turn / np.sqrt(1.0 + np.maximum(size, 0.0))[..., None, :]
     e = mean - first
-    pull = weight * e - apply(factors, apply(transpose(factors), e))
-    return _Precision(weight.sum(0), factors, pull.sum(0))
+    return _SlimPart(weight, factor, weight * e - apply(factor, apply(transpose(factor), e)))
 
 
 def matched(laws: Sequence[LowRankLaw]) -> LowRankLaw:
@@ -215,10 +229,10 @@ def best_weights(laws: Sequence[Any], sizes: Array, y: Array, tried: Sequence[Ar
 
     From the best of those `tried`, a tenth goes from one member to another as long as that brings enough.
     """
+    precisions = Precisions(laws)
 
     def found(weights: Array) -> float:
-        heard = np.flatnonzero(weights)
-        return cost(pooled([laws[int(k)] for k in heard], weights[heard], sizes[heard]), y)
+        return cost(precisions.pooled(weights / sizes), y)
 
     costs = [found(weights) for weights in tried]
     while True:

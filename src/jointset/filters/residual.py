@@ -146,8 +146,16 @@ class ResidualFilter(Remembered[ResidualState, Any]):
 
     def _law(self, state: ResidualState) -> Forecast:
         """Law of the next reading."""
+        if isinstance(self.shape, Moved):
+            return self.shape.law(self._center(state), state.shape)
         unread = np.zeros((1, len(np.asarray(self.backbone.mean))))  # whatever it is, its own law does not see it
         return self._rows(unread, state, None)[0][0]
+
+    def _center(self, state: ResidualState) -> Array:
+        """Mean (N,) of the next reading."""
+        known = not self.cold or state.seen >= self.backbone.lags
+        mean = self.backbone.next_mean(state.history) if known else np.asarray(self.backbone.mean)
+        return mean + np.asarray(self.offset)
 
     def step(self, state: ResidualState, y: Array) -> ResidualState:
         """State after one reading (N,), NaN = missing."""

@@ -9,7 +9,7 @@ training rows by log density. What was not read moves nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Generic, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from jointset.filters.held_out import (
     normal_law,
     normal_run,
 )
+from jointset.filters.remembered import Remembered
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw, matrix_of
 from jointset.panel import Panel
 from jointset.storage import storable
@@ -52,7 +53,7 @@ class ScaledState(NamedTuple, Generic[State]):
 
 @storable
 @dataclass(frozen=True)
-class ScaledFilter(Generic[State]):
+class ScaledFilter(Remembered[ScaledState[State], AnyLaw]):
     """A filter whose law follows the size of recent residuals, sensor by sensor and on the whole.
 
     Parameters
@@ -171,20 +172,20 @@ class ScaledFilter(Generic[State]):
         rows, n = values.shape
         return 2 * self.inner.law_sizes(values) if isinstance(self.inner, Sized) else np.full(rows, 2 * n**2)
 
-    def law(self, state: ScaledState[State]) -> AnyLaw:
-        """Law of the next reading."""
+    def _law(self, state: ScaledState[State]) -> AnyLaw:
         law = normal_law(self.inner, state.inner)
         return scaled(law, np.sqrt(state.sensors * state.whole)) if self._moves else law
 
     def step(self, state: ScaledState[State], y: Array) -> ScaledState[State]:
         """State after one reading (N,), NaN = missing."""
-        inner = self.inner.step(state.inner, y)
-        if not self._moves:
-            return state._replace(inner=inner)
-        law, distance = normal_law(self.inner, state.inner), np.full(1, np.nan)
+        sensors, whole = state.sensors, state.whole
+        if self.sensor_half_life:
+            law = normal_law(self.inner, state.inner)
+            sensors = _after(sensors, (y - law.mean) ** 2 / law.variance, self._usual_sensors, self.sensor_half_life)
         if self.whole_half_life:
-            distance = np.atleast_1d(scaled(law, np.sqrt(state.sensors)).mahalanobis(y))
-        return self._moved(((y - law.mean) ** 2 / law.variance)[None], distance, state, inner)[2]
+            each = whole * self.law(state).mahalanobis(y) / _read(y)
+            whole = float(_after(whole, each, self.whole, self.whole_half_life))
+        return ScaledState(self.inner.step(state.inner, y), sensors, whole)
 
     def run(
         self, values: Array, state: ScaledState[State], times: Array | None = None
@@ -194,25 +195,18 @@ class ScaledFilter(Generic[State]):
         if not self._moves:
             return laws, state._replace(inner=inner)
         squares = (values - laws.mean) ** 2 / laws.variance
-        sensors, _ = self._sensors(squares, state.sensors)
+        sensors, last = _course(squares, state.sensors, self._usual_sensors, self.sensor_half_life or 0.0)
         distance = np.full(len(values), np.nan)
         if self.whole_half_life:
             distance = scaled(laws, np.sqrt(sensors)).mahalanobis(values)
-        sensors, whole, after = self._moved(squares, distance, state, inner)
-        return scaled(laws, np.sqrt(sensors * whole[:, None])), after
-
-    def _sensors(self, squares: Array, before: Array) -> tuple[Array, Array]:
-        assert self.sensors is not None
-        return _course(squares, before, self.sensors, self.sensor_half_life or 0.0)
-
-    def _moved(
-        self, squares: Array, distance: Array, state: ScaledState[State], inner: State
-    ) -> tuple[Array, Array, ScaledState[State]]:
-        """v (T, N) and c (T,) before every row, and the state after the last, from what the rows showed."""
-        sensors, last = self._sensors(squares, state.sensors)
-        each, usual = (distance / _read(squares))[:, None], np.array([self.whole])
+        each, usual = (distance / _read(values))[:, None], np.array([self.whole])
         course, whole = _course(each, np.array([state.whole]), usual, self.whole_half_life or 0.0)
-        return sensors, course[:, 0], ScaledState(inner, last, float(whole[0]))
+        return scaled(laws, np.sqrt(sensors * course)), ScaledState(inner, last, float(whole[0]))
+
+    @property
+    def _usual_sensors(self) -> Array:
+        assert self.sensors is not None
+        return self.sensors
 
 
 def scaled(law: AnyLaw, scale: Array) -> AnyLaw:
@@ -233,12 +227,17 @@ def _course(squares: Array, average: Array, usual: Array, half_life: float) -> t
     if not half_life:
         out[:] = average
         return out, average
-    weight = 1.0 - 2.0 ** (-1.0 / half_life)
     for t, row in enumerate(squares):
         out[t] = average
-        step = np.fmin(row, LARGEST * average) - average
-        average = np.clip(average + weight * np.where(np.isnan(row), 0.0, step), usual / REACH, usual * REACH)
+        average = _after(average, row, usual, half_life)
     return out, average
+
+
+def _after(average: Any, squares: Any, usual: Any, half_life: float) -> Any:
+    """Moving averages (k,), or one, after squares of the same shape."""
+    step = np.fmin(squares, LARGEST * average) - average
+    moved = average + (1.0 - 2.0 ** (-1.0 / half_life)) * np.where(np.isnan(squares), 0.0, step)
+    return np.minimum(np.maximum(moved, usual / REACH), usual * REACH)
 
 
 def _typical(squares: Array) -> Array:

@@ -204,6 +204,10 @@ class FactorShape:
         """Variance of every sensor in these units."""
         return self.correlations.start()
 
+    def law(self, center: Array, state: Array) -> LowRankLaw:
+        """The law of the next row around its center (N,)."""
+        return self.correlations.law(center, np.asarray(self.sd), state)
+
     def after(self, residuals: Array, state: Array) -> Array:
         """The state after a row of residuals (1, N), NaN = missing."""
         return self.correlations.after(residuals / np.asarray(self.sd), state)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jointset.algebra.covariance import Covariance
+from jointset.algebra.triangles import add_to_diagonal
 from jointset.contracts import Array, Pilot
 from jointset.errors import require
 from jointset.laws import DenseLaw
@@ -124,7 +125,7 @@ class EWMA:
 
         pieces, t, calm, (base, pending, aged) = [], 0, 0, state
         residuals = self._limited(residuals)
-        pending = pending[~np.isnan(pending).any(axis=1)]  # older models kept rows without a reading
+        pending = _complete(pending)
         gaps = np.flatnonzero(partly_read(residuals))
         ends = np.append(gaps + 1, len(residuals))
         while t < len(residuals):
@@ -148,20 +149,38 @@ class EWMA:
         law = PiecewiseLaw(centers, tuple(pieces), np.ones(centers.shape[1]))
         return law, UpdatedState(base, pending.copy(), aged)
 
+    def law(self, center: Array, state: UpdatedState) -> DenseLaw:
+        """The law of the next row around its center (N,): that of `run`."""
+        base, pending, aged = state
+        pending = _complete(pending)
+        weights, scales = self._courses
+        used = pending * weights[: len(pending), None]
+        return DenseLaw(center, Covariance(scales[len(pending)] * (self._jittered(base, aged) + used.T @ used)))
+
     def after(self, residuals: Array, state: UpdatedState) -> UpdatedState:
         """The state after a row of residuals (1, N), NaN = missing."""
         base, pending, aged = state
-        if np.isnan(residuals).any() or (len(pending) and np.isnan(pending).any()):
+        if np.isnan(residuals).any():
             return self.run(residuals, residuals, None, state)[1]
-        pending = np.concatenate([pending, self._limited(residuals)])
+        pending = np.concatenate([_complete(pending), self._limited(residuals)])
         if aged + len(pending) < self.refresh:
             return UpdatedState(base, pending, aged)
         return UpdatedState(self.advance(base, pending), pending[:0], 0)
 
     def _limited(self, residuals: Array) -> Array:
         """Residuals (T, N) as far as one counts: scores are of what was read, wherever that is."""
-        limit = FARTHEST * np.sqrt(np.diagonal(np.asarray(self.covariance)))
-        return np.clip(residuals, -limit, limit)
+        return np.minimum(np.maximum(residuals, -self._limit), self._limit)
+
+    @cached_property
+    def _limit(self) -> Array:
+        return FARTHEST * np.sqrt(np.diagonal(np.asarray(self.covariance)))
+
+    @cached_property
+    def _courses(self) -> tuple[Array, Array]:
+        """Weight of an update and scale of the covariance after as many complete rows as count from the last base."""
+        counts = np.arange(self.refresh + 1)
+        with np.errstate(over="ignore"):  # of more rows than any base lives
+            return np.sqrt((1.0 - self.decay) * self.decay ** (-1.0 - counts)), self.decay**counts
 
     def _calm_after(self, gaps: Array, t: int, rows: int) -> int:
         """The row, from t on, at which so many have come without gaps."""
@@ -179,10 +198,11 @@ class EWMA:
 
         seen, complete = complete_before(rows)
         counts = seen[1:] - complete  # complete rows before each row
-        weight = np.sqrt((1.0 - self.decay) * self.decay ** (-1.0 - counts))
+        weights, scales = self._courses
+        weight = weights[counts]
         whole = rows if complete.all() else np.where(complete[:, None], rows, 0.0)
         active = np.arange(first, len(rows))
-        scale = self.decay ** seen[:-1][first:]
+        scale = scales[seen[:-1][first:]]
         return UpdatedCovariance(self._jittered(base, aged), whole * weight[:, None], active, scale, weight[first:])
 
     def advance(self, base: Array, rows: Array) -> Array:
@@ -191,7 +211,9 @@ class EWMA:
         return self.decay ** len(rows) * base + gram(np.sqrt(weights)[:, None] * rows)
 
     def _jittered(self, S: Array, aged: int) -> Array:
-        return S + np.diag(np.full(len(S), self.jitter * self.decay**aged))
+        S = S.copy()
+        add_to_diagonal(S, self.jitter * self.decay**aged)
+        return S
 
     def _expected(self, S: Array, row: Array, aged: int) -> Array:
         """The covariance S after a row (N,) with gaps."""
@@ -281,6 +303,11 @@ def partly_read(rows: Array) -> Array:
     """Which rows (T,) have gaps, and readings."""
     missing = np.isnan(rows)
     return np.asarray(missing.any(axis=1) & ~missing.all(axis=1))
+
+
+def _complete(pending: Array) -> Array:
+    """Rows (j, N) without those that older models kept, which have no reading."""
+    return pending[~np.isnan(pending).any(axis=1)] if np.isnan(pending).any() else pending
 
 
 def complete_before(rows: Array) -> tuple[Array, Array]:
