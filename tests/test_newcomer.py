@@ -36,7 +36,7 @@ def jointset(*words: str, **options: Any) -> Any:
 
 def test_from_a_spreadsheet_to_an_alarm(counts: pd.DataFrame) -> None:
     counts[:1300].to_csv("readings.csv", sep=";", index=False)
-    fit = ["fit", "readings.csv", "--out", "model", "--steps", "60"]
+    fit = ["fit", "readings.csv", "--out", "model", "--steps", "8"]
 
     said = jointset(*fit).stderr  # every refusal names what to add
     assert "column 'remark': 'ok' is not a number" in said and "--drop leaves the column out" in said

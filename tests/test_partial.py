@@ -43,7 +43,7 @@ def test_a_perfect_reading_is_inside(read, radius):
 
 @pytest.mark.parametrize("score", [Mahalanobis(), MaxStudentised(), BlockMaximum((np.arange(8), np.arange(8, 20)))])
 @pytest.mark.parametrize("missing", [1, 5, 10, 15])
-@pytest.mark.parametrize("scale", [0.01, 1.0, 50.0])
+@pytest.mark.parametrize("scale", [0.01, 50.0])
 def test_coverage_of_what_was_read_whatever_the_scale_of_the_law(score, missing, scale):
     """Readings are `scale` times as wide as the law says; the radius is that of complete rows."""
     rng, steps = np.random.default_rng(missing), 6000
@@ -60,7 +60,7 @@ def test_coverage_of_what_was_read_whatever_the_scale_of_the_law(score, missing,
 @pytest.mark.parametrize("inner", [Mahalanobis(), MaxStudentised()])
 @pytest.mark.parametrize("read", [[0], [1], [0, 2]])
 def test_blocks_that_are_read_stand_for_those_that_are_not(inner, read):
-    rng, steps = np.random.default_rng(0), 8000
+    rng, steps = np.random.default_rng(0), 3000
     blocks = (np.arange(3), np.arange(3, 8), np.arange(8, 20))
     law = DenseLaw(np.zeros((steps, 20)), np.eye(20))
     score = BlockMaximum(blocks, inner).with_gaps(GapScale(LEVEL))
@@ -158,7 +158,7 @@ def test_a_far_reading_is_far_whatever_is_missing(score, far):
 @pytest.mark.parametrize("n", [5, 20, 200])
 def test_boxes_of_correlated_sensors(n, correlation):
     """Partial rows are covered as complete ones, and complete ones by a radius that came from partial ones."""
-    rng, steps, level = np.random.default_rng(n), 8000, 0.8
+    rng, steps, level = np.random.default_rng(n), 4000, 0.8
     common = rng.standard_normal((2, steps, 1))
     values = np.sqrt(1 - correlation) * rng.standard_normal((2, steps, n)) + np.sqrt(correlation) * common
     law = DenseLaw(np.zeros((steps, n)), (1 - correlation) * np.eye(n) + correlation)

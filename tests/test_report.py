@@ -42,8 +42,12 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
 
 
 @pytest.fixture(scope="module")
-def runs() -> dict[str, Run]:
-    results = compare(generate_grssf("B", n=12, seed=4, length=1500).panel)
+def results() -> dict[str, Any]:
+    return compare(generate_grssf("B", n=12, seed=4, length=1500).panel)
+
+
+@pytest.fixture(scope="module")
+def runs(results: dict[str, Any]) -> dict[str, Run]:
     return {method: result.run for method, result in results.items()}
 
 
@@ -116,8 +120,7 @@ def test_the_page_tells_numbers_and_provenance(demo: tuple[Any, Path]) -> None:
     assert TRACKS["B"] in text
 
 
-def test_what_is_written_into_the_page_is_escaped(tmp_path: Path) -> None:
-    results = compare(generate_grssf("A", n=8, length=800).panel)
+def test_what_is_written_into_the_page_is_escaped(results: dict[str, Any], tmp_path: Path) -> None:
     facts = {"track": "A", "about": "<script>alert(1)</script>", "n": 8, "seed": 0, "length": 800, "alpha": 0.1}
     page = write_report(tmp_path, results, {**facts, "command": "a & b", "created": "today"}).read_text()
     assert "<script>" not in page

@@ -16,7 +16,7 @@ from jointset.experiments.rows import run_row
 from jointset.methods import METHODS, predictor_for
 
 WRAPS = ("split", *(name for name in RULES if name != "split"), "clock-aci")
-KINDS = ("static", "ewma:box", "group", "per-group-factor", "copula", "multidim-spci-empirical")  # of sets
+KINDS = ("ewma:box", "per-group-factor", "copula")  # of sets
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ def test_the_default_runs_through_a_real_cell(real_data):
     """In protocol `text` on training and validation rows, its radius by ACI."""
     real_data("ett.npz")
     small = cell("ett-7", "text")
-    (_, _, run, timing) = next(run_rows(["default"], small, training={"steps": 20}))
+    (_, _, run, timing) = next(run_rows(["default"], small, training={"steps": 2}))
     assert len(run.inside) == len(small.test) and abs(run.joint - 0.9) < 0.01
     assert np.isfinite(run.log_volume).all() and timing.n_calibration == len(small.calibration) - 49
 

@@ -23,6 +23,8 @@ from jointset.filters.whitened import WhitenedFilter
 from jointset.laws import LowRankLaw
 from jointset.methods import predictor_for
 
+STEPS = 6  # of training
+
 
 @pytest.fixture(scope="module")
 def network():
@@ -39,7 +41,7 @@ def equal():
 
 @pytest.fixture(scope="module")
 def fitted(network, equal):
-    return DefaultFilter(steps=15).fit(network[:900])
+    return DefaultFilter(steps=STEPS).fit(network[:900])
 
 
 def test_it_is_a_pool_of_members_of_both_kinds_and_the_instant_experts(fitted):
@@ -105,14 +107,14 @@ def test_members_do_not_see_the_rows_that_weigh_them(network, equal, monkeypatch
     changed = rows.values.copy()
     changed[len(early) :] *= 1.5
     monkeypatch.setattr("jointset.filters.members.trained_further", lambda nets, *_: nets)
-    pools = [pool_of(DefaultFilter(steps=15).fit(panel)) for panel in (rows, rows.with_values(changed))]
+    pools = [pool_of(DefaultFilter(steps=STEPS).fit(panel)) for panel in (rows, rows.with_values(changed))]
     first, second = (pool.members[0].weights.out_weight for pool in pools)
     np.testing.assert_array_equal(first, second)
 
 
 def test_members_then_go_on_with_all_rows(network, fitted):
     """The steps on all rows change the weights a little, and those of sensors alike stay alike."""
-    before = NodeNet(steps=15).fit(held_out(network[:900])[0]).split()
+    before = NodeNet(steps=STEPS).fit(held_out(network[:900])[0]).split()
     for one, then in zip(pool_of(fitted).members[0].split(), before, strict=True):
         moved = np.abs(one.weights.out_weight - then.weights.out_weight).max()
         assert 0 < moved < 0.1
@@ -123,17 +125,17 @@ def test_a_fit_that_is_killed_goes_on_where_it_was(network, fitted, tmp_path, mo
     """Killed in the run on all rows, it does not train on the first ones again; at the end nothing is left behind."""
 
     def killed(step, total, loss):
-        assert total == 15 + 4
-        if step > 15:
+        assert total == STEPS + 2
+        if step > STEPS:
             raise KeyboardInterrupt
 
     file = tmp_path / "run.npz"
     with pytest.raises(KeyboardInterrupt):
-        DefaultFilter(steps=15).fit(network[:900], progress=killed, checkpoint=file)
+        DefaultFilter(steps=STEPS).fit(network[:900], progress=killed, checkpoint=file)
     assert file.exists()
     told = []
-    again = DefaultFilter(steps=15).fit(network[:900], progress=lambda *at: told.append(at), checkpoint=file)
-    assert told[0][0] > 15 and not list(tmp_path.iterdir())
+    again = DefaultFilter(steps=STEPS).fit(network[:900], progress=lambda *at: told.append(at), checkpoint=file)
+    assert told[0][0] > STEPS and not list(tmp_path.iterdir())
     np.testing.assert_array_equal(
         pool_of(again).members[0].weights.out_weight, pool_of(fitted).members[0].weights.out_weight
     )
