@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
@@ -60,11 +61,14 @@ def one_by_one(started: Callable[..., None]) -> Callable[[str], None]:
 
 
 @contextmanager
-def busy(what: str) -> Iterator[None]:
-    """Say on a terminal what is going on, and for how long, where that may take more than two seconds."""
+def busy(what: str) -> Iterator[Callable[[int], Callable[[int], None]]]:
+    """Say on a terminal what is going on, and for how long, where that may take more than two seconds.
+
+    Where there are rows to count, give what is yielded their number: it makes a progress function for them.
+    """
     with phases(1) as started:
         started(what, 0)
-        yield
+        yield partial(counted, started, what)
 
 
 def counted(started: Callable[..., None], what: str, total: int) -> Callable[[int], None]:

@@ -129,6 +129,14 @@ def test_check_export_compact_and_backup(kept, rows, model, tmp_path):
     assert told("store", "check", tmp_path / "nowhere").exit_code == 2
 
 
+def test_a_terminal_is_told_how_long_checking_and_writing_will_take(kept, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("jointset.live.history.PIECE", 10)
+    assert "checking, row 20 of 30, 0 s left" in told("store", "check", kept).output
+    assert "writing, row 20 of 30, 0 s left" in told("store", "export", kept, "--out", tmp_path / "a.csv").output
+
+
 def test_only_one_service_has_a_store_and_only_with_its_model(kept, model, panel, tmp_path):
     from jointset import GraphLGSSM, JointPredictor
 

@@ -35,12 +35,13 @@ def beside(name: Name, run: Run, blocks: tuple[Panel, Panel, Panel], **how: Any)
     if train.n_sensors > MOST or len(test) < FEWEST:
         return {}
     runs = {str(name): run}
-    with busy("simple methods, to compare"):
+    with busy("simple methods, to compare") as counting:
+        more = counting(len(SIMPLE) * (len(calibrating) + len(test)))
         for method, wrap in SIMPLE:
             simple = str(Name(method, name.geometry, wrap))
             try:
-                predictor = predictor_for(simple, **how).fit(train).calibrate(calibrating)
-                runs[simple] = predictor.run(test, regions=False)
+                predictor = predictor_for(simple, **how).fit(train).calibrate(calibrating, progress=more)
+                runs[simple] = predictor.run(test, regions=False, progress=more)
             except InputError:  # it cannot be fitted on such rows: there is nothing to compare with
                 continue
     return {one: other.summary() for one, other in runs.items()}

@@ -64,7 +64,8 @@ def check(name: Name, as_json: Json = False) -> None:
     """Compare the file that is here with what is known of the data set; exit code 1 if a fact fails."""
     from jointset.datasets import registry
 
-    facts = registry.check(name)
+    with busy("checking"):
+        facts = registry.check(name)
     verdicts = {True: "yes", False: "NO", None: "cannot tell"}
     rows = [[row.fact, row.expected, row.found, verdicts[row.ok]] for row in facts]
     columns = ("fact", "expected", "found", "as expected")

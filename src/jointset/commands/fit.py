@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -168,7 +169,7 @@ def fit_command(
             counting = counted(started, "calibrating", len(calibrating))
             predictor.calibrate(calibrating, horizon=horizon, progress=counting)
             if impute:
-                predictor.learn_to_fill(calibrating)
+                predictor.learn_to_fill(calibrating, partial(counted, started, "learning to fill gaps"))
         started("testing")
         warn_absurd(test, "test")
         counting, before = counted(started, "testing", len(test)), predictor.copy()
@@ -206,7 +207,9 @@ def fit_command(
     if html is not None:
         from jointset.report.model_page import write_model_page
 
-        write_model_page(html, out.resolve().name, before, test)
+        with phases(len(test), alike=True) as started:
+            name_of = out.resolve().name
+            write_model_page(html, name_of, before, test, lambda count: started("writing the page", count))
         if not as_json:
             typer.echo(f"Open {html} in a browser to see it on its test rows.")
     if text:

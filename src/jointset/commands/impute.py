@@ -55,8 +55,10 @@ def impute_command(
     gaps = int((~data.mask).sum())
     typer.echo(f"{panel}: {several(gaps, 'gap')} of {data.mask.size:,} readings filled.")
     if out is not None:
-        write_table(found.table(), out)
+        with busy("writing"):
+            write_table(found.table(), out)
         typer.echo(f"Wrote {out}, one line a gap.")
     if filled is not None:
-        write_panel(data.with_values(found.values), filled)
+        with busy("writing"):
+            write_panel(data.with_values(found.values), filled)
         typer.echo(f"Wrote {filled}, the rows with their gaps filled.")

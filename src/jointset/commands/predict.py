@@ -96,7 +96,8 @@ def predict_command(
     with phases(len(data), alike=True) as started:
         run = predictor.run(data, regions=False, progress=lambda rows: started("predicting", rows))
     if filled is not None and impute is not None:
-        write_table(filled, impute)
+        with busy("writing"):
+            write_table(filled, impute)
         if not as_json:
             typer.echo(f"Wrote {impute}, one line a gap: {several(len(filled), 'gap')} filled.")
     if out is not None and horizon is None:

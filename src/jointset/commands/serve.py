@@ -9,7 +9,7 @@ import typer
 
 from jointset.commands import readings
 from jointset.errors import InputError, require
-from jointset.terminal import note, several
+from jointset.terminal import busy, note, several
 
 Models = Annotated[list[str], typer.Argument(help="Model folders, served under their own names, or NAME=FOLDER.")]
 
@@ -79,7 +79,10 @@ def serve_command(
     settings = Settings(keep, 500, cadence, grace, fleet, limits_asked(lowest, highest))
     named, out = named_models(models), asked_for(webhook or (), webhook_secret, alarm_log)
     with threadpool_limits(1):  # many small products: one thread is faster, and always adds in one order
-        networks = {name: open_network(name, model, store, settings, note) for name, model in named.items()}
+        networks = {}
+        for name, model in named.items():
+            with busy(f"opening {name}"):
+                networks[name] = open_network(name, model, store, settings, note)
         for name, network in networks.items():
             sensors, rows = several(len(network.sensors), "sensor"), several(network.standing.number, "row")
             note(f"{name}: {sensors}, {rows} in the store")

@@ -22,8 +22,8 @@ def check(folder: Folder, as_json: Annotated[bool, typer.Option("--json", help="
     """
     from jointset.live.upkeep import checked
 
-    with busy("checking"):
-        facts = list(checked(folder))
+    with busy("checking") as counting:
+        facts = list(checked(folder, counting))
     if as_json:
         show_json([one._asdict() for one in facts])
     else:
@@ -47,8 +47,8 @@ def export(
     require(network is None or network in found, f"there is no network {network!r}: there are {', '.join(found)}")
     require(network is not None or len(found) == 1, f"say which with --network: {', '.join(found)}")
     require(1 <= rows <= 10**9, f"--rows must be at least 1, got {rows}")
-    with busy("writing rows"):
-        count = upkeep.export(found[network or next(iter(found))], out, rows)
+    with busy("writing") as counting:
+        count = upkeep.export(found[network or next(iter(found))], out, rows, counting)
     typer.echo(f"Wrote {several(count, 'row')} to {out}.")
 
 

@@ -36,7 +36,8 @@ def tables_command(
         found = [*tables(folder, paper=paper, only=tables_named(only))]
     require(bool(found), f"{folder} has no finished rows for these tables: `jointset bench --out {folder}` makes them")
     if out is not None:
-        written = write_tables(found, out)
+        with busy("writing"):
+            written = write_tables(found, out)
         if pictures:
             from jointset.bench.figures import write_figures
 

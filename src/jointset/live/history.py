@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ class Asked(NamedTuple):
     since: int | None = None  # epoch seconds
     until: int | None = None
     fields: tuple[str, ...] = FIELDS
+    told: Callable[[int], None] = lambda rows: None  # called with how many more have been read
 
     def checked(self) -> Asked:
         """Itself, refused where it makes no sense."""
@@ -49,6 +50,7 @@ def pieces(store: Store, asked: Asked) -> Iterator[list[Entry]]:
         if not piece:
             return
         yield piece
+        asked.told(len(piece))
         after, left = piece[-1].number, left - len(piece)
 
 

@@ -187,6 +187,10 @@ class Store:
         for cells in self.reader.execute(query, (*given, -1 if limit is None else limit)):
             yield _entry(cells)
 
+    def rows(self) -> int:
+        """How many entries the log has."""
+        return int(self.reader.execute("SELECT count(*) FROM log").fetchone()[0])
+
     def start_of_last(
         self, count: int, before: int | None = None, since: int | None = None, until: int | None = None
     ) -> int:

@@ -13,8 +13,14 @@ from jointset.live import history
 from jointset.live.opening import locked, standing_of
 from jointset.live.store import FILE, Store, StoreError, readable
 from jointset.methods import load_predictor
+from jointset.predicting.passes import Counting, Progress
 from jointset.support.atomic import whole_file
 from jointset.writing import output_file
+
+
+def silent(total: int) -> Progress:
+    """Count nothing: nobody looks on."""
+    return lambda rows: None
 
 
 class Fact(NamedTuple):
@@ -34,23 +40,26 @@ def networks_in(folder: Path) -> list[Path]:
     return found
 
 
-def checked(folder: Path) -> Iterator[Fact]:
+def checked(folder: Path, counting: Counting = silent) -> Iterator[Fact]:
     """Facts about every network of a store; nothing is changed, and the service may run."""
     for place in networks_in(folder):
         try:
-            yield from _checked(place)
+            yield from _checked(place, counting)
         except (InputError, StoreError, sqlite3.Error) as error:
             yield Fact(place.name, "readable", " ".join(str(error).split()), False)
 
 
-def _checked(place: Path) -> Iterator[Fact]:
+def _checked(place: Path, counting: Counting) -> Iterator[Fact]:
     name, store = place.name, Store(place / FILE)
     with readable(store.path):
         said = store.reader.execute("PRAGMA quick_check(1)").fetchone()[0]
         yield Fact(name, "the file is whole", said, said == "ok")
         first = last = count = 0
+        more = counting(store.rows())
         for entry in store.entries():  # refuses one that was changed
             first, last, count = first or entry.number, entry.number, count + 1
+            if count % history.PIECE == 0:
+                more(history.PIECE)
         found = f"{count:,} of {last - first + 1 if count else 0:,}"
         yield Fact(name, "numbers of the log are all there", found, count == (last - first + 1 if count else 0))
         size = f"{store.size() / 2**20:.1f} MiB"
@@ -63,20 +72,27 @@ def _checked(place: Path) -> Iterator[Fact]:
     store.close()
 
 
-def export(place: Path, out: Path, limit: int) -> int:
+def export(place: Path, out: Path, limit: int, counting: Counting = silent) -> int:
     """Write the last rows of a network as a table; how many there are."""
     output_file(out, (".csv", ".json", ".parquet"))
     store = Store(place / FILE)
     sensors = tuple(store.about()["sensors"])
-    asked = history.Asked(limit)
+    count = 0
+
+    def told(rows: int) -> None:
+        nonlocal count
+        count += rows
+        more(rows)
+
+    asked = history.Asked(limit, told=told)
     with readable(store.path), whole_file(out) as unfinished:
+        more = counting(min(limit, store.rows()))
         if out.suffix.lower() == ".parquet":
             history.write_parquet(unfinished, store, sensors, asked)
         else:
             parts = history.as_csv if out.suffix.lower() == ".csv" else history.as_json
             with unfinished.open("w", encoding="utf-8") as file:
                 file.writelines(parts(store, sensors, asked))
-    count = sum(len(piece) for piece in history.pieces(store, asked))
     store.close()
     return count
 

@@ -16,6 +16,7 @@ from jointset.inputs.sensor_health import Health, Usual, ailing, unknown_usual
 from jointset.panel import Panel
 from jointset.predicting.attribution import Explained, Neighbourhood, attribution, explained, neighbourhoods
 from jointset.predicting.imputation import Filling, FillQuantiles, Imputed, fill_quantiles, impute_row, start_filling
+from jointset.predicting.passes import Counting
 from jointset.predicting.reuse import Reuse
 from jointset.trust import Trust, Watch
 
@@ -143,11 +144,14 @@ class Explains(ABC):
         assert self.fill_quantiles is not None
         return impute_row(one, self.fill_quantiles, self.filling, self._reading(y))
 
-    def learn_to_fill(self, panel: Readings) -> Self:
-        """Calibrate the intervals of `impute` on readings of these rows that are hidden on purpose."""
+    def learn_to_fill(self, panel: Readings, counting: Counting | None = None) -> Self:
+        """Calibrate the intervals of `impute` on readings of these rows that are hidden on purpose.
+
+        `counting` is given how many rows that takes, and makes the function that is told of so many more.
+        """
         self._require_calibrated()
         one = cast("JointPredictor", self)
-        self.fill_quantiles = fill_quantiles(one, self._panel(panel))
+        self.fill_quantiles = fill_quantiles(one, self._panel(panel), counting)
         return self
 
     def with_sensors(

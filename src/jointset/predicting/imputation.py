@@ -28,7 +28,7 @@ from jointset.laws import AnyLaw
 from jointset.panel import Panel
 from jointset.predicting.attribution import normal_law
 from jointset.predicting.limits import UNLIMITED, Limits
-from jointset.predicting.passes import Progress
+from jointset.predicting.passes import Counting, Progress
 from jointset.storage import storable, storable_not_finite
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 AGES = (1, 2, 4, 10)  # rows of silence at which a class of intervals begins
 SPELLS = (*(1,) * 12, 3, 3, 12, 36)  # rows that readings are hidden for, drawn alike
 HIDDEN = 0.2  # share of the readings
+TOLD = 50  # rows after which progress is told
 MOST = 1000  # calibration rows looked at,
 NUMBERS = 40_000_000  # fewer where their covariances hold more numbers than this
 FEWEST = 30  # hidden readings of a length of silence that give it a quantile of its own
@@ -166,7 +167,7 @@ def _told(law: AnyLaw, y: Array) -> tuple[Array, Array]:
 # ---------------------------------------------------------------------- calibration
 
 
-def fill_quantiles(predictor: JointPredictor, panel: Panel) -> FillQuantiles:
+def fill_quantiles(predictor: JointPredictor, panel: Panel, counting: Counting | None = None) -> FillQuantiles:
     """Quantiles from the last rows of a calibration panel, some of their readings hidden; the predictor stays."""
     n, filter_ = panel.n_sensors, predictor.filter
     kept = panel[-(predictor.warmup + int(np.clip(NUMBERS / n**2, 60, MOST))) :]
@@ -179,7 +180,10 @@ def fill_quantiles(predictor: JointPredictor, panel: Panel) -> FillQuantiles:
         one.moved_to(filter_.start(), one.calibration_state, kept)
     one.filling = start_filling(one)
     ratios, ages, others = np.full(values.shape, np.nan), np.ones(values.shape, int), np.full(values.shape, np.nan)
+    more = None if counting is None else counting(len(kept))
     for t, y in enumerate(np.where(hidden, np.nan, values)):
+        if more is not None and t and t % TOLD == 0:
+            more(TOLD)
         if kept.timestamps is not None:
             one.expect(int(kept.timestamps[t]))
         if t >= warmup:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 BLOCK = 16_000_000  # numbers that the laws of a block of rows may hold
 Laws = Iterable[tuple[Forecast, Array, object]]  # of blocks of rows, those rows, and the state after them
 Progress = Callable[[int], None]  # told how many rows were done
+Counting = Callable[[int], Progress]  # told how many rows there are
 
 
 def laws_of(predictor: JointPredictor, panel: Panel, state: object) -> Laws:
