@@ -56,15 +56,6 @@ def test_who_is_sure_has_the_say():
     np.testing.assert_allclose(law.variance, 2 / 101, rtol=1e-6)
 
 
-def test_weights_may_move_from_step_to_step():
-    rng = np.random.default_rng(2)
-    laws, weights = [low_rank(rng, 5, 4, 1) for _ in range(3)], rng.dirichlet(np.ones(3), size=5)
-    law = pooled(laws, weights)
-    for t in range(5):
-        one = pooled([part[t] for part in laws], weights[t])
-        np.testing.assert_allclose(law.dense()[t], one.dense(), atol=1e-10)
-
-
 def test_log_scores_are_those_of_scipy_and_gaps_are_marginal():
     rng = np.random.default_rng(3)
     law, y = low_rank(rng, 6, 5, 2), rng.normal(size=(6, 5))

@@ -55,6 +55,14 @@ class DenseLaw:
         fits = self.mean.shape[-1:] == shape[-1:] and (self.covariance.shared or shape[:-1] == self.mean.shape)
         require(fits, f"mean {self.mean.shape} and covariance {shape} do not fit together")
 
+    @classmethod
+    def _made(cls, mean: Array, covariance: Covariance) -> DenseLaw:
+        """A law of parts that are known to fit: live use makes several a step, and checks cost more than algebra."""
+        law = object.__new__(cls)
+        object.__setattr__(law, "mean", mean)
+        object.__setattr__(law, "covariance", covariance)
+        return law
+
     @property
     def variance(self) -> Array:
         """Marginal variances (..., N)."""
@@ -148,10 +156,7 @@ class DenseLaw:
 
     def rescale(self, shift: Array, scale: Array) -> DenseLaw:
         """Law of shift + scale * Y."""
-        law = object.__new__(DenseLaw)  # of parts that are known to fit: live use makes one a step
-        object.__setattr__(law, "mean", shift + scale * self.mean)
-        object.__setattr__(law, "covariance", self.covariance.rescale(scale))
-        return law
+        return self._made(shift + scale * self.mean, self.covariance.rescale(scale))
 
     def sample(self, rng: np.random.Generator) -> Array:
         """One draw (..., N) from each law of the batch."""
@@ -194,7 +199,7 @@ class LowRankLaw:
 
     @classmethod
     def _made(cls, mean: Array, diagonal: Array, factor: Array) -> Self:
-        """A law of parts that are known to be good: live use makes two a step, and checks cost more than algebra."""
+        """A law of parts that are known to be good."""
         law = object.__new__(cls)
         for name, part in (("mean", mean), ("diagonal", diagonal), ("factor", factor)):
             object.__setattr__(law, name, part)

@@ -35,7 +35,7 @@ GAIN = 0.002  # nats that it must bring: less may be chance
 
 
 def pooled(laws: Sequence[AnyLaw], weights: Array, sizes: Array | None = None) -> AnyLaw:
-    """The law whose density is the geometric mean of the members'; `weights` (K,), or (T, K) where they move.
+    """The law whose density is the geometric mean of the members' with these weights (K,).
 
     `sizes` (K,) multiply the members' covariances.
     """
@@ -49,33 +49,37 @@ class Precisions:
     def __init__(self, laws: Sequence[AnyLaw]) -> None:
         self.first: Array = laws[0].mean  # means are taken from here: a level they share is not rounded away
         self.slim = all(isinstance(law, LowRankLaw) for law in laws)
-        self.parts: list[tuple[list[int], Any]] = []
         kinds: dict[Any, list[int]] = {}
         for k, law in enumerate(laws):  # those of one kind in one go: of matrices all of one row, of many rows each
             kind = law.factor.shape if isinstance(law, LowRankLaw) and self.slim else k * (self.first.ndim > 1)
             kinds.setdefault(kind, []).append(k)
+        self.parts: list[tuple[list[int], Any]] = []
         for own in kinds.values():
             some: list[Any] = [laws[k] for k in own]
             self.parts.append((own, _slim_part(some, self.first) if self.slim else _part(some, self.first)))
 
     def pooled(self, shares: Array) -> AnyLaw:
-        """The law whose precision is the sum of theirs, each times its share (K,), or (T, K)."""
-        heard = [(shares[..., own], part) for own, part in self.parts]
-        pull: Any = sum(np.einsum("...k,k...i->...i", share, part.pull) for share, part in heard)
+        """The law whose precision is the sum of theirs, each times its share (K,)."""
+        heard = [(shares[own], part) for own, part in self.parts]
+        pull: Any = sum(_total(share, part.pull) for share, part in heard)
         if self.slim:
-            diagonal: Any = sum(np.einsum("...k,k...i->...i", share, part.diagonal) for share, part in heard)
-            pairs = ((share[..., k], one) for share, part in heard for k, one in enumerate(part.factor))
-            factor = np.concatenate([np.sqrt(s)[..., None, None] * one for s, one in pairs if np.any(s)], axis=-1)
+            diagonal: Any = sum(_total(share, part.diagonal) for share, part in heard)
+            pairs = [pair for share, part in heard for pair in zip(np.sqrt(share), part.factor, strict=True)]
+            factor = np.concatenate([root * one for root, one in pairs if root], axis=-1)
             side = factor / diagonal[..., None]
-            size, turn = np.linalg.eigh(transpose(factor) @ side)  # 1 at most, but for rounding
-            side = side @ turn / np.sqrt(np.maximum(1.0 - size, STEADY))[..., None, :]
+            side = side @ transpose(whitener(np.eye(side.shape[-1]) - transpose(factor) @ side))
             mean = self.first + pull / diagonal + apply(side, apply(transpose(side), pull))
-            return LowRankLaw(mean, 1.0 / diagonal, side)
-        P: Any = sum(np.einsum("...k,k...ij->...ij", share, part.matrix) for share, part in heard)
-        unit = 1.0 / np.sqrt(np.einsum("...ii->...i", P))  # sensors may differ by many magnitudes
+            return LowRankLaw._made(mean, 1.0 / diagonal, side)
+        P: Any = sum(_total(share, part.matrix) for share, part in heard)
+        unit = 1.0 / np.sqrt(P.diagonal(0, -2, -1))  # sensors may differ by many magnitudes
         root = whitener(unit[..., :, None] * P * unit[..., None, :]) * unit[..., None, :]
         S = transpose(root) @ root
-        return DenseLaw(self.first + apply(S, pull), Covariance(steady(S)))
+        return DenseLaw._made(self.first + apply(S, pull), Covariance(steady(S)))
+
+
+def _total(shares: Array, parts: Array) -> Array:
+    """Sum of parts (K, ...), each times its share (K,)."""
+    return (shares @ parts.reshape(len(parts), -1)).reshape(parts.shape[1:])
 
 
 class _Part(NamedTuple):
@@ -105,8 +109,7 @@ def _slim_part(laws: list[LowRankLaw], first: Array) -> _SlimPart:
     mean, diagonal = np.array([(law.mean, law.diagonal) for law in laws]).swapaxes(0, 1)
     weight = 1.0 / (diagonal + STEADY * (diagonal + np.einsum("...ir,...ir->...i", L, L)))
     side = weight[..., None] * L
-    size, turn = np.linalg.eigh(transpose(L) @ side)
-    factor = side @ turn / np.sqrt(1.0 + np.maximum(size, 0.0))[..., None, :]
+    factor = side @ transpose(whitener(np.eye(L.shape[-1]) + transpose(L) @ side))
     e = mean - first
     return _SlimPart(weight, factor, weight * e - apply(factor, apply(transpose(factor), e)))
 

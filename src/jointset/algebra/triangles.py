@@ -35,11 +35,13 @@ def cholesky(matrix: Array) -> Array:
 
 def whitener(matrix: Array) -> Array:
     """Inverse of the lower Cholesky factor, of a matrix or a stack (..., N, N): in turn, faster than by inverses."""
-    from scipy.linalg.lapack import dtrtri  # here, so that importing jointset stays fast
+    from scipy.linalg.lapack import dpotrf, dtrtri  # here, so that importing jointset stays fast
 
     out = matrix.copy()
-    for one in out.reshape(-1, *matrix.shape[-2:]) if matrix.size else []:
-        one[...] = dtrtri(cholesky_in_place(one).T, lower=0, overwrite_c=1)[0].T
+    for one in out.reshape(-1, *matrix.shape[-2:]).swapaxes(-1, -2) if matrix.size else []:  # its rows are columns
+        root, failed = dpotrf(one, lower=0, clean=1, overwrite_a=1)
+        require(failed == 0, NOT_DEFINITE)
+        one[...] = dtrtri(root, lower=0, overwrite_c=1)[0]
     return out
 
 

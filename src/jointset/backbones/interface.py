@@ -58,15 +58,13 @@ class Backbone(ABC):
         mean = self._known_mean()
         history = self.start() if history is None else np.asarray(history, dtype=float)
         values = np.asarray(values, dtype=float)
-        require(
-            values.ndim == 2 and values.shape[1] == len(mean),
-            f"values have shape {values.shape}: this backbone was fitted on {len(mean)} sensors and needs (T, "
-            f"{len(mean)})",
-        )
-        require(
-            history.shape == (self.lags, len(mean)),
-            f"history has shape {history.shape}, expected ({self.lags}, {len(mean)}): the last {self.lags} rows",
-        )
+        n, lags = len(mean), self.lags
+        if values.ndim != 2 or values.shape[1] != n:
+            raise InputError(
+                f"values have shape {values.shape}: this backbone was fitted on {n} sensors and needs (T, {n})"
+            )
+        if history.shape != (lags, n):
+            raise InputError(f"history has shape {history.shape}, expected ({lags}, {n}): the last {lags} rows")
         rows = np.concatenate([history, values])
         return forward_filled(np.concatenate([mean[None], rows]))[1:] if np.isnan(rows).any() else rows
 

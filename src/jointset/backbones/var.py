@@ -99,14 +99,18 @@ class VARBackbone(Backbone):
     def _regressors(self, filled: Array, times: Array | None) -> Array:
         """Regressors (T, p) of the row after every `lags` consecutive complete rows; times (T,) of those rows."""
         assert self.mean is not None
-        rows = filled - self.mean
-        last, rows_out = rows[self.lags - 1 :], len(rows) - self.lags + 1
-        parts = [last, rows[self.lags - 2 : len(rows) - 1]]
+        newest, rows_out, mean = self.lags - 1, len(filled) - self.lags + 1, self.mean
+
+        def ago(age: int) -> Array:
+            return filled[newest - age : newest - age + rows_out] - mean
+
+        last = ago(0)
+        parts = [last, ago(1)]
         if self.spread is not None:
             parts.append(np.tanh(last / self.spread))
         if self.day:
-            parts.append(rows[self.lags - self.day : len(rows) - self.day + 1] - rows[: len(rows) - self.day])
-        return np.hstack([*parts, self.calendar.terms(times, rows_out)])
+            parts.append(ago(self.day - 1) - ago(self.day))
+        return np.concatenate([*parts, self.calendar.terms(times, rows_out)], axis=1)
 
     @cached_property
     def _columns(self) -> Array | None:
@@ -123,6 +127,13 @@ class VARBackbone(Backbone):
         """Means (T, N) of the rows of values (T, N), each from the rows before it; `history` precedes the first."""
         filled = self.fill(values, history)
         return self._expected(filled[:-1], times) if len(filled) > self.lags else filled[:0]
+
+    def after(self, history: Array, row: Array) -> Array:
+        """The history (lags, N) after one more row (N,), gaps filled: the last rows of `fill`."""
+        out = np.empty(history.shape)
+        out[:-1] = history[1:]
+        out[-1] = np.where(np.isnan(row), history[-1], row)
+        return out
 
     def predict_next(self, history: Array, times: Array | None) -> Array:
         """Mean (1, N) of the row after a complete history (lags, N), at times (1,)."""

@@ -135,8 +135,9 @@ def after_reading(score: S, rule: AnyRule, y: Array, inside: bool) -> S:
     gaps = gaps_of(score)
     if gaps is None or not adapts(rule):
         return score
-    dark = bool(np.isnan(y).all())
-    moved_on = gaps if dark else after_row(gaps, int(stratum(y)), inside)
+    missing = int(np.count_nonzero(np.isnan(y)))
+    dark = missing == len(y)
+    moved_on = gaps if dark else after_row(gaps, int(stratum(y)) if missing else 0, inside)
     if any(gaps.back):
         logs = list(moved_on.logs)
         if not dark:

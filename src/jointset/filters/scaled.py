@@ -212,7 +212,7 @@ class ScaledFilter(Remembered[ScaledState[State], AnyLaw]):
 def scaled(law: AnyLaw, scale: Array) -> AnyLaw:
     """The law around the same mean whose sd are `scale` (N,) or (T, N) times as large."""
     if isinstance(law, LowRankLaw):
-        return replace(law, diagonal=scale**2 * law.diagonal, factor=scale[..., None] * law.factor)
+        return LowRankLaw._made(law.mean, scale**2 * law.diagonal, scale[..., None] * law.factor)
     return DenseLaw(law.mean, Covariance(matrix_of(law) * (scale[..., :, None] * scale[..., None, :])))
 
 

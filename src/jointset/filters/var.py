@@ -129,8 +129,7 @@ class VARFilter:
         residual = row - mean
         memory = self.scale.after(residual, state.memory)
         correlations = self._fitted.after(residual / scale, state.correlations)
-        history = self.backbone.fill(row, state.history)[1:]
-        return VARState(history, memory, correlations, state.next + self.cadence)
+        return VARState(self.backbone.after(state.history, row[0]), memory, correlations, state.next + self.cadence)
 
     def _next(self, state: VARState) -> tuple[Array, Array]:
         """Mean and scales (1, N) of the next row; those of the last state are kept, as `law` and `step` both ask."""

@@ -15,7 +15,7 @@ import numpy as np
 from jointset.abilities import expecting, follows_clock
 from jointset.algebra.covariance import Covariance
 from jointset.algebra.pooling import steady
-from jointset.algebra.triangles import solve_lower
+from jointset.algebra.triangles import add_to_diagonal, solve_lower
 from jointset.contracts import Array, Filter, State
 from jointset.errors import require
 from jointset.filters.held_out import normal_law, normal_run
@@ -97,7 +97,7 @@ class WhitenedFilter(Remembered[WhitenedState[State], DenseLaw]):
 
     def _law(self, state: WhitenedState[State]) -> DenseLaw:
         inner, root = self._root(state)
-        return DenseLaw(inner.mean, Covariance(root @ self._shape(state.moment) @ root.T))
+        return DenseLaw._made(inner.mean, Covariance(root @ self._shape(state.moment) @ root.T))
 
     def _root(self, state: WhitenedState[State]) -> tuple[AnyLaw, Array]:
         """Law of the inner filter and its root; those of the last state are kept, as `law` and `step` both ask."""
@@ -135,15 +135,16 @@ class WhitenedFilter(Remembered[WhitenedState[State], DenseLaw]):
         """The running covariance, shrunk, with trace N."""
         n = len(moment)
         shape = moment * ((1.0 - self.shrink) * n / moment.trace())
-        shape[np.diag_indices(n)] += self.shrink
+        add_to_diagonal(shape, self.shrink)
         return shape
 
     def _moved(self, moment: Array, root: Array, e: Array) -> Array:
         """The running covariance after one more residual (N,)."""
         missing = np.isnan(e)
-        if missing.all():
+        count = np.count_nonzero(missing)
+        if count == len(e):
             return moment
-        found = self._expected(moment, root, e, missing) if missing.any() else _outer(solve_lower(root, e))
+        found = self._expected(moment, root, e, missing) if count else _outer(solve_lower(root, e))
         weight = (FREEDOM + len(e)) / (FREEDOM + found.trace())
         return moment + (1.0 - 0.5 ** (1.0 / self.half_life)) * (weight * found - moment)
 

@@ -84,8 +84,9 @@ class MovingCorrelations:
     def course(self, z: Array, S: Array, whitener: Array) -> Iterator[tuple[Array, Array]]:
         """S before and after every row of z (T, N)."""
         weight = 1.0 - 2.0 ** (-1.0 / self.half_life) if self.half_life else 0.0
-        shares, gaps = weight * _row_weights(z, whitener), [bool(np.isnan(row).any()) for row in z]
-        for row, share, gap in zip(z, shares.tolist(), gaps, strict=True):
+        shares = weight * _row_weights(z, whitener)
+        gaps: Array = np.asarray(np.isnan(z).any(axis=1))
+        for row, share, gap in zip(z, shares.tolist(), gaps.tolist(), strict=True):
             before = S
             if gap and share > 0:
                 filled, unknown = expected_moment(to_diagonal(S, STEADY), row)
@@ -123,7 +124,7 @@ class MovingCorrelations:
         variance = diagonal * scales**2
         S *= (1.0 - float(self.shrink or 0.0)) * scales[..., :, None] * scales[..., None, :]
         diagonal[...] = variance
-        return DenseLaw(means, Covariance(S))
+        return DenseLaw._made(means, Covariance(S))
 
 
 @storable

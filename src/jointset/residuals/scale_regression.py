@@ -112,9 +112,12 @@ class ScaleRegression:
         assert self.usual is not None
         out = np.empty((len(residuals), residuals.shape[1] + 1))
         own = np.minimum(residuals**2, (LARGEST * self.usual) ** 2, out=out[:, :-1])
-        seen = ~np.isnan(own)
-        count = np.count_nonzero(seen, axis=1)
-        out[:, -1] = np.where(seen, own / self.usual**2, 0.0).sum(axis=1) / np.maximum(count, 1)
+        parts, missing = own / self.usual**2, np.isnan(own)
+        if not missing.any():
+            out[:, -1] = parts.sum(axis=1) / own.shape[1]
+            return out
+        count = np.count_nonzero(~missing, axis=1)
+        out[:, -1] = np.where(missing, 0.0, parts).sum(axis=1) / np.maximum(count, 1)
         out[count == 0, -1] = np.nan
         return out
 

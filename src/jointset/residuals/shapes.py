@@ -155,7 +155,7 @@ class EWMA:
         pending = _complete(pending)
         weights, scales = self._courses
         used = pending * weights[: len(pending), None]
-        return DenseLaw(center, Covariance(scales[len(pending)] * (self._jittered(base, aged) + used.T @ used)))
+        return DenseLaw._made(center, Covariance(scales[len(pending)] * (self._jittered(base, aged) + used.T @ used)))
 
     def after(self, residuals: Array, state: UpdatedState) -> UpdatedState:
         """The state after a row of residuals (1, N), NaN = missing."""
