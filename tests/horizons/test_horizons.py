@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 
 from jointset import GraphLGSSM, InputError, JointPredictor, Panel, StaticFilter, generate_grssf
+from jointset.algebra.lean import Lean
+from jointset.algebra.partial import GapScale
 from jointset.horizons.calibrating_ahead import _laws
 from jointset.horizons.direct import RIDGES, _judged, _modes, _root_mean_squares, _slopes
 from jointset.horizons.passes_ahead import AheadPass
+from jointset.horizons.sets_ahead import sets_ahead
+from jointset.laws import DenseLaw
 from jointset.methods import load_predictor, predictor_for
+from jointset.scores import MaxStudentised
 
 H = 5
 PANEL = generate_grssf("B", n=8, seed=3, length=1400).panel
@@ -86,6 +91,16 @@ def test_the_next_set_does_not_know_of_the_horizon():
     one = plain.predict(horizon=1)
     np.testing.assert_array_equal(np.squeeze(one.bounds), plain.predict().bounds)
     np.testing.assert_array_equal(one.together.bounds, plain.predict().bounds)
+
+
+def test_ends_of_boxes_that_lean_and_of_windows_with_gaps_are_those_of_their_parts():
+    law, lean = DenseLaw(np.zeros(3), np.eye(3)), Lean(np.array([[-1.0], [0.0], [1.0]]), np.array([0.4, 0.2, 0.0]))
+    part = MaxStudentised(GapScale(0.9, 2.0), lean=lean).region(law, 3.0)
+    sets, window = sets_ahead((part, part), tuple("abc")), np.array([[0.1, np.nan, 0.3]])
+    for found in (sets.bounds, sets.bounds_together):
+        np.testing.assert_array_equal(np.squeeze(found), part.bounds)
+    for found in (sets.steps.bounds_for(window), sets.together.bounds_for(window)):
+        np.testing.assert_array_equal(np.squeeze(found), part.bounds_for(window[0]))
 
 
 @pytest.mark.parametrize("method", ["kalman+aci", "static+aci"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,16 @@ class StepRegions(Sizes):
         return np.stack([part.half_width for part in self.parts])
 
     @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Ends (H, N) of each."""
+        return _ends(part.bounds for part in self.parts)
+
+    def bounds_for(self, y: Any) -> tuple[Array, Array]:
+        """Ends of those that rows of readings (..., H, N) with gaps are held against."""
+        y = np.asarray(y, dtype=float)
+        return _ends(part.bounds_for(y[..., h, :]) for h, part in enumerate(self.parts))
+
+    @property
     def log_volume(self) -> Array:
         """(1/N) log of the volume of each (H,)."""
         return np.array([part.log_volume for part in self.parts])
@@ -58,6 +68,12 @@ class StepRegions(Sizes):
         return len(self.parts)
 
 
+def _ends(parts: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Lower and upper ends (..., H, N) of parts (..., N)."""
+    lower, upper = zip(*parts, strict=True)
+    return np.stack(lower, axis=-2), np.stack(upper, axis=-2)
+
+
 @dataclass(frozen=True)
 class WholeRegion(Sizes):
     """One set for all H N readings, flattened step by step: it holds all of them with the coverage asked for."""
@@ -76,6 +92,17 @@ class WholeRegion(Sizes):
         return np.asarray(self.inner.half_width)
 
     @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Ends (H N,)."""
+        lower, upper = self.inner.bounds
+        return lower, upper
+
+    def bounds_for(self, y: Any) -> tuple[Array, Array]:
+        """Ends (..., H N) of the set that readings (..., H, N) or (..., H N) with gaps are held against."""
+        lower, upper = self.inner.bounds_for(self._flat(y))
+        return lower, upper
+
+    @property
     def radius(self) -> float:
         """Radius of the set."""
         return float(self.inner.radius)
@@ -87,12 +114,16 @@ class WholeRegion(Sizes):
 
     def contains(self, y: Any) -> Array:
         """Whether all readings, (..., H, N) or (..., H N), lie inside; missing ones do not count."""
+        return np.asarray(self.inner.contains(self._flat(y)))[()]
+
+    def _flat(self, y: Any) -> Array:
+        """Readings (..., H N)."""
         y, size = np.asarray(y, dtype=float), self.center.shape[-1]
         whole = (self.steps, size // self.steps)
         if y.ndim >= 2 and y.shape[-2:] == whole:
             y = y.reshape(*y.shape[:-2], size)
         require(y.shape[-1:] == (size,), f"readings have shape {y.shape}, expected {whole} or ({size},)")
-        return np.asarray(self.inner.contains(y))[()]
+        return y
 
     def __getitem__(self, index: Any) -> WholeRegion:
         return WholeRegion(self.inner[index], self.steps)
