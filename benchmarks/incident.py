@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from jointset.errors import require
+from jointset.inputs.jumps import STAY
 from jointset.methods import predictor_for
 from jointset.report.figures import STYLE
 
@@ -43,7 +44,8 @@ def found_at(panel, train, calibration, when: int):
 
 def draw(panel, one, row: int, out: Path) -> None:
     """Map with what each detector lost since before the incident, and the speeds of those to blame."""
-    before, now = mean_read(panel.values[row - 4 : row - 1]), mean_read(panel.values[row - 1 : row + 3])
+    jumped = row - STAY
+    before, now = mean_read(panel.values[jumped - 3 : jumped]), mean_read(panel.values[jumped : row + 1])
     who = [panel.sensors.index(name) for name in one.neighbourhood]
     hurt = sorted(who, key=lambda i: now[i] - before[i])[:SHOWN]
     times = panel.timestamps.astype("datetime64[s]")

@@ -257,11 +257,24 @@ def test_a_change_of_the_scores_that_comes_again_within_a_day_is_the_same_alarm(
     state, told = feed(engine, state, usual(DAY // 2), at=20)
     assert events(told) == [("sustained", "cleared")]
     state = state_from_json(json.dumps(json.loads(state_to_json(state))))  # also after a restart
-    state, told = feed(engine, state, [row(2.0, blamed("s6", "s7"))] * 20, at=20 + DAY // 2)
+    state, told = feed(engine, state, [row(2.0, blamed("s3", "s4"))] * 20, at=20 + DAY // 2)
     assert events(told) == [("sustained", "reopened")] and len(state.open) == 1
-    assert (told[0].id, told[0].since) == ("sustained-1", 300.0 * 2) and set(told[0].who) == {"s6", "s7"}
+    assert (told[0].id, told[0].since) == ("sustained-1", 300.0 * 2) and set(told[0].who) == {"s3", "s4"}
     state, _ = feed(engine, state, usual(DAY + 60, seed=1), at=200)
     assert events(feed(engine, state, [row(2.0)] * 20, at=600)[1]) == [("sustained", "raised")]
+
+
+def test_another_place_is_another_alarm_and_the_whole_network_is_every_place(engine, start):
+    state, _ = feed(engine, start, [row(2.0, blamed("s2", "s3"))] * 20)
+    state, _ = feed(engine, state, usual(60), at=20)
+    elsewhere = [row(2.0, blamed("s6", "s7"))] * 20
+    _, told = feed(engine, state, elsewhere, at=80)
+    assert events(told) == [("sustained", "raised")] and told[0].id == "sustained-2"
+    everywhere, told = feed(engine, state, [row(2.0)] * 20, at=80)
+    assert events(told)[0] == ("sustained", "reopened") and told[0].neighbourhood == ()
+    assert "around" not in told[0].words
+    everywhere, _ = feed(engine, everywhere, usual(60, seed=2), at=100)
+    assert events(feed(engine, everywhere, elsewhere, at=160)[1]) == [("sustained", "reopened")]
 
 
 def test_a_change_of_the_scores_that_comes_again_before_coverage_is_back_is_the_same_alarm(engine, start):

@@ -10,7 +10,8 @@ A single miss is no alarm: misses come at the rate alpha by design. These are:
 - `coverage`: the model's own light is red: its sets hold too few readings.
 
 Alarms are raised at one level and end below another (hysteresis), after some rows without their cause; what happens
-near an open alarm belongs to it, and scores that leave their course again within a day are the same incident
+near an open alarm belongs to it, and scores that leave their course again within a day, at the same place, are the
+same incident
 (`jointset.live.incidents`).
 
 >>> engine = Alarms(Config(), ["a", "b"], cadence=300)
@@ -60,6 +61,7 @@ RED_ROWS = 3  # rows in a row that the light must be red
 BLAMED, FORGIVEN, LEAK = 3.0, 1.0, 1 / 12  # misses by one sensor that raise and that keep, and what a row takes away
 MOST = 0.5  # share of a score that makes one sensor the one to blame
 NAMED, PART = 5, 0.25  # sensors that a change names, each with so much of the blame of the first
+PLACE, TIMES = 1 / 3, 2.0  # a neighbourhood with so much of the blame, and so many times its part, is a change's place
 RELEARN = 200  # scores after an acknowledged change that are the usual ones from then on
 USUAL_CADENCE = 300.0  # seconds, where the model knows none
 
@@ -268,10 +270,16 @@ class Alarms:
     # ------------------------------------------------------------------ who, and after a hand
 
     def _blamed(self, blame: Array) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Sensors most to blame, and the neighbourhood with most blame for its size, its centre first."""
+        """Sensors most to blame, and the neighbourhood with most blame for its size, its centre first.
+
+        There is none where it has little of the blame: the change is the whole network's.
+        """
         centre = int((self.near @ blame / np.sqrt(self.near.sum(axis=1))).argmax())
         order = np.argsort(-blame, kind="stable").tolist()
-        around = (centre, *(i for i in order if self.near[centre, i] and i != centre))
+        inside = self.near[centre]
+        least = max(PLACE, TIMES * np.count_nonzero(inside) / self.n) * float(blame.sum())
+        here = float(blame[inside].sum()) >= least
+        around = (centre, *(i for i in order if inside[i] and i != centre)) if here else ()
         who = [i for i in order if blame[i] > PART * blame[order[0]]][:NAMED] or [centre]
         return tuple(self.sensors[i] for i in who), tuple(self.sensors[i] for i in around)
 

@@ -1,8 +1,8 @@
 """One incident is one alarm: causes that rows give are held against the alarms that are open.
 
 A cause is an alarm without a name yet. It keeps the open alarm alive that it belongs to, or raises a new one; an alarm
-is over after CALM rows in a row without a cause of its own. A change of the scores may be one that was over: then it is
-opened again.
+is over after CALM rows in a row without a cause of its own. A change of the scores may be one that was over, at the
+same place: then it is opened again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def settle(
     """Open alarms after a row, what changed, and the number of alarms so far.
 
     A `blind` row has no reading: it says nothing about alarms but those it gives cause for. A change of the scores
-    opens the alarm `again` once more.
+    at the place of the alarm `again` opens that once more.
     """
     kept: list[Alarm] = []
     changes: list[Change] = []
@@ -51,7 +51,7 @@ def settle(
         changes += [change(alarm, event, time)] if event else []
         kept += [alarm] if event != "cleared" else []
     for new in _gathered([one for i, one in enumerate(causes) if i not in claimed], causes):
-        if again is not None and new.kind == "sustained" and not new.local:
+        if again is not None and new.kind == "sustained" and not new.local and _same_place(new, again):
             kept.append(new._replace(id=again.id, since=again.since, silenced_until=again.silenced_until, changed=time))
             changes.append(change(kept[-1], "reopened", time))
             continue
@@ -59,6 +59,12 @@ def settle(
         kept.append(new._replace(id=f"{new.kind}-{count}", since=time, changed=time))
         changes.append(change(kept[-1], "raised", time))
     return tuple(kept), changes, count
+
+
+def _same_place(one: Alarm, other: Alarm) -> bool:
+    """Whether two changes share a sensor; one without a neighbourhood is the whole network's."""
+    places = {*one.neighbourhood}, {*other.neighbourhood}
+    return not all(places) or not places[0].isdisjoint(places[1])
 
 
 def belongs(one: Alarm, alarm: Alarm, known: bool = False) -> bool:

@@ -21,7 +21,7 @@ function scoreScale(station, from, to, frame) {
     }
   }
   const usual = median(stretch) || peak || 1;
-  const most = Math.min(Math.max(peak, 1.35 * usual), 25 * usual);
+  const most = Math.min(Math.max(1.06 * peak, 1.35 * usual), 25 * usual);
   const base = 0.7 * Math.max(0, Math.min(least, usual));
   const root = linear(Math.sqrt(base), Math.sqrt(most), frame.bottom, frame.top);
   const scale = (score) => root(Math.sqrt(Math.min(Math.max(score, base), most)));
