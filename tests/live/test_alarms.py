@@ -259,7 +259,7 @@ def test_a_change_of_the_scores_that_comes_again_within_a_day_is_the_same_alarm(
     state = state_from_json(json.dumps(json.loads(state_to_json(state))))  # also after a restart
     state, told = feed(engine, state, [row(2.0, blamed("s3", "s4"))] * 20, at=20 + DAY // 2)
     assert events(told) == [("sustained", "reopened")] and len(state.open) == 1
-    assert (told[0].id, told[0].since) == ("sustained-1", 300.0 * 2) and set(told[0].who) == {"s3", "s4"}
+    assert (told[0].id, told[0].since) == ("sustained-1", 300.0 * 3) and set(told[0].who) == {"s3", "s4"}
     state, _ = feed(engine, state, usual(DAY + 60, seed=1), at=200)
     assert events(feed(engine, state, [row(2.0)] * 20, at=600)[1]) == [("sustained", "raised")]
 

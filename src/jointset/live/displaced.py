@@ -22,7 +22,7 @@ from jointset.inputs.jumps import (
     jumps_of,
     start_jumps,
 )
-from jointset.live.evidence import gumbel_level
+from jointset.live.evidence import JUMPS, gumbel_level
 
 LEAK = 1 / 24  # share of what it is off that a neighbourhood forgets in a row
 BACK = 1 / 3  # of the jump: less than that is no longer off
@@ -58,7 +58,7 @@ class Jumps:
     def __init__(self, around: Neighbourhoods, usual: UsualJumps, rows_a_day: float, days: float) -> None:
         self.around, self.usual = around, usual
         self.weights = around.weights(usual.precision, usual.sets)
-        blocks = days * rows_a_day / usual.rows
+        blocks = days * rows_a_day / usual.rows / JUMPS
         self.limits = np.array([gumbel_level(largest, blocks, SCALE) for largest in usual.largest])
         self.lowest = float(self.limits.min())
 

@@ -10,7 +10,8 @@ R >= n by chance (an e-detector; Shin, Ramdas, Rinaldo 2023).
 
 Scores of real networks are not exchangeable: bad hours come together, and R climbs on them. The limit is therefore
 taken from the calibration rows as well: the largest log R of each of their days, a Gumbel law through these maxima, and
-of it the level that is passed once in the asked number of days. The higher of the two limits counts.
+of it the level that is passed once in the asked number of days, divided by the part that scores have of all false
+alarms. The higher of the two limits counts.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ DAY = 86_400
 MONTH = 30  # days
 KEPT = 1_000  # order statistics that stand for all reference scores
 FEWEST_BLOCKS = 8  # maxima below which blocks of rows are shorter than a day
-WATCHES = 3.0  # rises, drops and scores: each may be false once in so many times the asked spell
+JUMPS, SCORES = 0.45, 0.1  # of the false alarms that are allowed: rises and drops each, and scores
 EULER = 0.5772156649015329
 NONE = -50.0  # log R of no evidence at all
 
@@ -84,14 +85,14 @@ def limit_of(course: Array, rows_a_day: float, days: float = MONTH) -> float:
     if size < 2:
         return nominal
     maxima = course[len(course) % size :].reshape(-1, size).max(axis=1)
-    return max(nominal, gumbel_level(maxima, days * rows_a_day / size, least=1.0))
+    return max(nominal, gumbel_level(maxima, days * rows_a_day / size / SCORES, least=1.0))
 
 
 def gumbel_level(maxima: Array, blocks: float, least: float = 0.0) -> float:
-    """The level that the largest value of a block passes once in WATCHES times so many blocks, from maxima (B,).
+    """The level that the largest value of a block passes once in so many blocks, from maxima (B,).
 
     A Gumbel law through their mean and standard deviation; `least` is the smallest scale, 1 for log R of independent
     p-values.
     """
     scale = max(float(maxima.std(ddof=1)) * math.sqrt(6.0) / math.pi, least)
-    return float(maxima.mean()) + scale * (math.log(WATCHES * blocks) - EULER)
+    return float(maxima.mean()) + scale * (math.log(blocks) - EULER)

@@ -74,7 +74,7 @@ def belongs(one: Alarm, alarm: Alarm, known: bool = False) -> bool:
             return False
         return alarm.severity == CRITICAL or one.who[0] in alarm.who or (alarm.rows < GATHER and not known)
     if alarm.kind == "sustained":  # the change itself, or a neighbourhood or sensor within it
-        near = not {*one.neighbourhood}.isdisjoint(alarm.neighbourhood)
+        near = not {*one.neighbourhood}.isdisjoint(alarm.neighbourhood or alarm.who)
         soon = one.local and not alarm.local and alarm.rows < GATHER
         return one.kind in ("sustained", "sensor") and (near or soon or not (one.local or one.kind == "sensor"))
     if alarm.kind == "sensor":  # or a change that is this one sensor's
@@ -85,7 +85,7 @@ def belongs(one: Alarm, alarm: Alarm, known: bool = False) -> bool:
 def _gathered(new: list[Alarm], causes: list[Alarm]) -> list[Alarm]:
     """Alarms to raise: sensors ill at once are one, an outage speaks for all its sensors, a change for those near."""
     outage = any(one.kind in ILL and one.severity == CRITICAL for one in causes)
-    change_of = next((one.neighbourhood for one in causes if one.kind == "sustained"), ())
+    change_of = next((one.neighbourhood or one.who for one in causes if one.kind == "sustained"), ())
     raised = []
     for kind in ILL:
         ill = [one for one in new if one.kind == kind]
