@@ -84,7 +84,7 @@ class Covariance:
             white = solve_lower(self.root, e)
         else:
             white = e @ self.whitener.T
-        return np.einsum("...i,...i->...", white, white)
+        return white @ white if e.ndim == 1 else np.einsum("...i,...i->...", white, white)
 
     def solve(self, e: Array) -> Array:
         """S^-1 e (..., N)."""

@@ -156,6 +156,8 @@ def distances(law: AnyLaw | PiecewiseLaw, y: Array) -> tuple[Array, Array, Array
     """Squared distances, log-determinants and numbers (T,) of what was read of readings (T, N)."""
     formed = law if isinstance(law, (DenseLaw, LowRankLaw)) else law.dense()
     distance, count = formed.mahalanobis(y), (~np.isnan(y)).sum(-1)
+    if count.min(initial=y.shape[-1]) == y.shape[-1]:
+        return distance, formed.log_det, count
     return distance, 2.0 * formed.nll(y) - distance - count * LOG_2PI, count
 
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 
 
+@cache
+def _lapack() -> Any:
+    from scipy.linalg import lapack  # here, so that importing jointset stays fast
+
+    return lapack
+
+
 def solve_lower(root: Array, right: Array) -> Array:
     """L^-1 B of a lower triangle L (n, n) and B (n,) or (n, m)."""
     if not right.size:
         return right
-    from scipy.linalg.lapack import dtrtrs  # here, so that importing jointset stays fast
-
-    return dtrtrs(root.T, right, lower=0, trans=1)[0].reshape(right.shape)
+    return _lapack().dtrtrs(root.T, right, lower=0, trans=1)[0].reshape(right.shape)
 
 
 def add_to_diagonal(matrix: Array, number: float) -> None:
@@ -27,6 +35,8 @@ NOT_DEFINITE = "the covariance is not positive definite: remove duplicate or con
 
 def cholesky(matrix: Array) -> Array:
     """Lower Cholesky factor (..., N, N), refused where there is none."""
+    if matrix.ndim == 2:
+        return cholesky_in_place(matrix.copy())
     try:
         return np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
@@ -35,13 +45,11 @@ def cholesky(matrix: Array) -> Array:
 
 def whitener(matrix: Array) -> Array:
     """Inverse of the lower Cholesky factor, of a matrix or a stack (..., N, N): in turn, faster than by inverses."""
-    from scipy.linalg.lapack import dpotrf, dtrtri  # here, so that importing jointset stays fast
-
-    out = matrix.copy()
+    lapack, out = _lapack(), matrix.copy()
     for one in out.reshape(-1, *matrix.shape[-2:]).swapaxes(-1, -2) if matrix.size else []:  # its rows are columns
-        root, failed = dpotrf(one, lower=0, clean=1, overwrite_a=1)
+        root, failed = lapack.dpotrf(one, lower=0, clean=1, overwrite_a=1)
         require(failed == 0, NOT_DEFINITE)
-        one[...] = dtrtri(root, lower=0, overwrite_c=1)[0]
+        one[...] = lapack.dtrtri(root, lower=0, overwrite_c=1)[0]
     return out
 
 
@@ -49,9 +57,7 @@ def cholesky_in_place(matrix: Array) -> Array:
     """The same of one matrix (N, N), which it overwrites: a large one need not be fetched from memory again."""
     if not len(matrix):
         return matrix
-    from scipy.linalg.lapack import dpotrf  # here, so that importing jointset stays fast
-
-    upper, failed = dpotrf(matrix.T, lower=0, clean=1, overwrite_a=1)  # rows here are columns there
+    upper, failed = _lapack().dpotrf(matrix.T, lower=0, clean=1, overwrite_a=1)  # rows here are columns there
     require(failed == 0, NOT_DEFINITE)
     return upper.T
 

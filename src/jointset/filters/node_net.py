@@ -273,11 +273,8 @@ class NodeNet:
         if not len(values):
             return [LowRankLaw(values, values, np.empty((*values.shape, 0)))] * self._members, state
         T, w = len(values), self._single
-        if times is None:
-            moments = state.next + self.cadence * np.arange(T + 1)
-        else:
-            moments = np.append(times, times[-1] + self.cadence)
-        clock = self.calendar.terms(moments, T + 1)
+        times = state.next + self.cadence * np.arange(T) if times is None else np.asarray(times)
+        clock = self.calendar.terms(np.concatenate([times, times[-1:] + self.cadence]), T + 1)
         filled, seen = cells.filled(values, state.last)
         last = np.concatenate([state.last[None], filled[:-1]])
         changes = filled - last
@@ -287,7 +284,7 @@ class NodeNet:
         first = cells.states(gates, begin, w.first_weight)
         second = cells.states(cells.second_gates(first, self._spread, w), above, w.second_weight)
         parts = (part.copy() for part in (first[:, -1], second[:, -1], filled[-1], changes[-1], seen[-1]))
-        after = NodeNetState._make((*parts, int(moments[-1])))
+        after = NodeNetState._make((*parts, int(times[-1]) + self.cadence))
         if not laws:  # what the next law needs is known already
             self.__dict__["_inputs"] = after, read[:, -1:], clock[-1:]
             return [], after

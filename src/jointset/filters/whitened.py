@@ -15,7 +15,7 @@ import numpy as np
 from jointset.abilities import expecting, follows_clock
 from jointset.algebra.covariance import Covariance
 from jointset.algebra.pooling import steady
-from jointset.algebra.triangles import add_to_diagonal, solve_lower
+from jointset.algebra.triangles import add_to_diagonal, cholesky, solve_lower
 from jointset.contracts import Array, Filter, State
 from jointset.errors import require
 from jointset.filters.held_out import normal_law, normal_run
@@ -104,7 +104,7 @@ class WhitenedFilter(Remembered[WhitenedState[State], DenseLaw]):
         kept = self.__dict__.get("_kept")
         if kept is None or kept[0] is not state:
             law = normal_law(self.inner, state.inner)
-            kept = self.__dict__["_kept"] = state, (law, np.linalg.cholesky(steady(matrix_of(law))))
+            kept = self.__dict__["_kept"] = state, (law, cholesky(steady(matrix_of(law))))
         found: tuple[AnyLaw, Array] = kept[1]
         return found
 
