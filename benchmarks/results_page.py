@@ -18,13 +18,13 @@ from pathlib import Path
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from results_file import FILE, read_file
+from winners import MEASURE, Key, Standing, shape_of, standings, ties
 
 from jointset.catalogue import TABLE
 from jointset.methods import parse, rule_of
 from jointset.paper import printed
 from jointset.bench.tables.model import REUSED
 from jointset.bench.tables.measured import SLACK, Summary, summed
-from jointset.bench.winners import MEASURE, Key, Standing, shape_of, standings, ties
 from jointset.calibration import RULES
 from jointset.methods import FILTERS, METHODS
 
@@ -131,7 +131,7 @@ class Results:
         return all(self.find(place, method) is not None for method in methods)
 
     def order(self, place: Place, shape: str, kind: str = "any") -> list[Standing]:
-        """Rows at target, the best first (`jointset.bench.winners`); kind: any, learned, filter or other."""
+        """Rows at target, the best first (`winners`); kind: any, learned, filter or other."""
         if (place, shape) not in self._orders:
             self._orders[place, shape] = standings(self._of.get(place, {}), place[1], place[0], shape)
         found = self._orders[place, shape]

@@ -1,10 +1,16 @@
 """The rule of winners: at target first, then size within a shape, and what cannot be told from the best."""
 
+import sys
+from pathlib import Path
+
 import pandas as pd
 from synthetic_results import row
 
 from jointset.bench.tables.measured import summed
-from jointset.bench.winners import shape_of, standings, ties
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from winners import shape_of, standings, ties
 
 
 def rows(method, joints, sizes, *, cell="metr-la-20", protocol="text", **more):
@@ -58,3 +64,8 @@ def test_where_seeds_are_other_sensors_a_row_without_all_of_them_does_not_count(
     assert named(order(made, protocol="table")) == ["static"]
     made = rows("static", [0.9] * 3, [1.0] * 3) + rows("ewma", [0.9], [0.5])  # `text`: the same cell for every seed
     assert named(order(made)) == ["ewma", "static"]
+
+
+def test_a_shape_is_that_of_the_geometry_or_the_usual_one_of_the_method():
+    methods = ("ewma:lean+aci", "copula", "ewma:box", "factor+aci", "multidim-spci", "ewma")
+    assert [shape_of(method) for method in methods] == ["box"] * 3 + ["ellipsoid"] * 3

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+
 from jointset.datasets.sources import dcrnn, facts, hugging_face
 from jointset.datasets.sources.entry import Dataset, Home, Remote
 
 DRIVE = "https://drive.usercontent.google.com/download?export=download&confirm=t&id="
 GRAPH = "https://raw.githubusercontent.com/liyaguang/DCRNN/602afd9d767d3aa1c9b3eac51710d6aeee12c227/data/sensor_graph"
 PAGE = "https://github.com/liyaguang/DCRNN"
-CITATION = (
-    "Li, Yu, Shahabi and Liu: Diffusion Convolutional Recurrent Neural Network: Data-Driven Traffic Forecasting. "
-    "ICLR 2018"
+_freeways = functools.partial(  # what the two have in common
+    Dataset,
+    licence="MIT for the DCRNN code and graph files; no separate licence is stated for the readings",
+    citation="Li, Yu, Shahabi and Liu: Diffusion Convolutional Recurrent Neural Network: Data-Driven Traffic "
+    "Forecasting. ICLR 2018",
+    url=PAGE,
+    cadence=300,
+    unit="mph",
+    directed=True,
 )
-LICENCE = "MIT for the DCRNN code and graph files; no separate licence is stated for the readings"
 
 
 def _release(key: str, size: int, files: dict[str, str]) -> Home:
@@ -32,18 +39,12 @@ def _windows(name: str) -> Home:
     return Home("Hugging Face windows in Parquet", base, remotes, hugging_face.parse)
 
 
-METR_LA = Dataset(
+METR_LA = _freeways(
     name="metr-la",
     title="METR-LA, freeway speeds of Los Angeles",
     source="loop detectors of the Los Angeles county freeways, released with DCRNN",
-    licence=LICENCE,
-    citation=CITATION,
-    url=PAGE,
     shape=(34_272, 207),
-    cadence=300,
-    unit="mph",
     clock="Los Angeles clock as DCRNN wrote it, without a zone; regular through the clock change of 2012-03-11",
-    directed=True,
     notes="0 means no reading (8.1 % of the cells, 2,148 rows entirely); the paper's tables keep zeros as values. "
     "The adjacency has ones on its diagonal, which are not counted as edges",
     homes=(
@@ -71,18 +72,12 @@ METR_LA = Dataset(
     ),
 )
 
-PEMS_BAY = Dataset(
+PEMS_BAY = _freeways(
     name="pems-bay",
     title="PEMS-BAY, freeway speeds of the San Francisco Bay Area",
     source="loop detectors of the California PeMS, released with DCRNN",
-    licence=LICENCE,
-    citation=CITATION,
-    url=PAGE,
     shape=(52_116, 325),
-    cadence=300,
-    unit="mph",
     clock="California clock as DCRNN wrote it, without a zone; the hour skipped on 2017-03-12 is a gap",
-    directed=True,
     notes="January to June 2017 (the paper writes May). The adjacency has ones on its diagonal",
     homes=(
         _release(

@@ -35,11 +35,7 @@ class Standing(NamedTuple):
 
 
 def shape_of(method: str) -> str:
-    """`box`, or `ellipsoid` for all sets made of ellipsoids: products, annuli, sums of an ellipsoid and a box.
-
-    >>> shape_of("ewma:lean+aci"), shape_of("copula"), shape_of("factor+aci"), shape_of("multidim-spci")
-    ('box', 'box', 'ellipsoid', 'ellipsoid')
-    """
+    """`box`, or `ellipsoid` for all sets made of ellipsoids: products, annuli, sums of an ellipsoid and a box."""
     name = parse(method)
     usual = TABLE[name.method].geometries[0] if name.method in TABLE else "ellipsoid"
     return "box" if name.geometry == "lean" else name.geometry or usual
