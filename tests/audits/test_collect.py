@@ -12,7 +12,7 @@ from jointset.audits.printed import NOTES, RATES, printed
 from jointset.audits.questions import AUDITS, DEFAULT, audits_named
 from jointset.audits.verdicts import contraction, effective_size, rate
 from jointset.datasets.cells import cell
-from jointset.methods import row
+from jointset.methods import predictor_for, row
 
 PAPER = "rho_dG rho_DL observability rho_score rho_ind tau_int m_eff lipschitz spectrum trace_ratio plug_in pit warmup"
 
@@ -108,6 +108,8 @@ def test_rows_without_a_state_skip_what_needs_one(blocks):
     skipped = {name for name, record in found.items() if "skipped" in record}
     assert skipped == {"rho_dG", "rho_DL", "observability", "rho_score", "lipschitz", "theory", "plug_in"}
     assert "ewma has none" in found["rho_dG"]["skipped"]
+    pool = predictor_for("quick").fit(train[:400]).calibrate(calibration)  # a class without a name of its own
+    assert "this method has none" in audit(pool, test[:200], audits=["rho_dG"])["rho_dG"]["skipped"]
     components = row("factor").fit(train, pilot).calibrate(calibration)
     done = {name for name, record in audit(components, test).items() if "skipped" not in record}
     assert done == {"coverage", "clock"}

@@ -76,7 +76,7 @@ class Subject:
     def state_space(self) -> Filter[Any]:
         """The frozen filter, refused where it has no state to perturb."""
         if not (self.is_linear or isinstance(self.filter, Differentiable)):
-            name = self.filter.name if isinstance(self.filter, Named) else type(self.filter).__name__
+            name = self.filter.name if isinstance(self.filter, Named) else "this method"
             raise Skip(f"needs a filter with a hidden state; {name} has none")
         return self.filter
 
