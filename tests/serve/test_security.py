@@ -1,6 +1,7 @@
 """Who may ask, how often and how much; what is told to browsers; what listens only on this machine."""
 
 import json
+import socket
 import threading
 import time
 
@@ -44,20 +45,34 @@ def test_names_that_are_no_part_of_an_address_are_refused(model, tmp_path, name)
     assert not (tmp_path / "s").exists()
 
 
+@pytest.mark.parametrize("port", ["taken", "70000"])
+def test_a_port_that_cannot_be_used_is_told_before_there_is_a_store(model, tmp_path, port):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        number = str(taken.getsockname()[1]) if port == "taken" else port
+        given = ["serve", f"city={model}", "--store", str(tmp_path / "s"), "--port", number]
+        result = CliRunner().invoke(app, given)
+    assert result.exit_code == 2 and f"port {number}" in result.output
+    assert not (tmp_path / "s").exists()
+
+
 def test_tokens_are_asked_for(network, rows):
     with client_of({"city": network}, Guard(tokens=(TOKEN.encode(),))) as client:
         for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {TOKEN}"}):
             answer = client.post("/city/observations", json=rows[0], headers=headers)
             assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
-        assert network.standing.number == 0
+        assert "token" in answer.json()["error"] and network.standing.number == 0
+        wrong = client.get("/city/region", headers={"authorization": "Bearer wrong"}).json()["error"]
+        assert "not one of" in wrong and "not one of" not in client.get("/city/region").json()["error"]
         known = {"authorization": f"Bearer {TOKEN}"}
         assert client.post("/city/observations", json=rows[0], headers=known).status_code == 200
         assert client.get("/health").status_code == 200
         assert client.get("/metrics").status_code == 401
         with pytest.raises(WebSocketDisconnect), client.websocket_connect(LIVE):
             pass
-        with client.websocket_connect(LIVE, subprotocols=[f"bearer.{TOKEN}"]) as socket:
-            assert socket.receive_json()["type"] == "hello"
+        with client.websocket_connect(LIVE, subprotocols=[f"bearer.{TOKEN}"]) as line:
+            assert line.receive_json()["type"] == "hello"
 
 
 def test_token_files(tmp_path):

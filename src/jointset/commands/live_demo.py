@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -34,11 +33,12 @@ def live_demo(out: Path, seed: int, alpha: float, port: int) -> None:
     from threadpoolctl import threadpool_limits
 
     from jointset.live.app import make_app
+    from jointset.live.listening import listening
     from jointset.live.opening import open_network
     from jointset.writing import new_folder
 
-    listening = _socket(port)
-    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    taken = listening("127.0.0.1", port)
+    address = f"http://127.0.0.1:{taken.getsockname()[1]}"
     folder = new_folder(out) / f"live-{time.strftime('%Y%m%d-%H%M%S')}"
     with threadpool_limits(1):
         with busy("fitting a simulated city"):
@@ -48,22 +48,10 @@ def live_demo(out: Path, seed: int, alpha: float, port: int) -> None:
         typer.echo(f"Open {address}/ in a browser. A day passes in a minute, with an incident in it; Ctrl-C stops.")
         try:
             server = uvicorn.Server(uvicorn.Config(make_app({NAME: network}), log_level="warning", access_log=False))
-            server.run(sockets=[listening])
+            server.run(sockets=[taken])
         finally:
             network.close()
     note(f"what was read is kept in {folder}")
-
-
-def _socket(port: int) -> socket.socket:
-    """A socket that listens on this machine only."""
-    listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind(("127.0.0.1", port))
-        listening.listen()
-    except (OSError, OverflowError) as error:
-        raise InputError(f"port {port} cannot be used ({error}): choose another, --port 0 takes any") from None
-    return listening
 
 
 def _fit(folder: Path, seed: int, alpha: float) -> None:

@@ -51,6 +51,6 @@ def replay_command(
             counts["known"] += sum(bool(one.get("repeated")) for one in found)
             started("sending", len(found))
 
-        replay(target_of(url, token), rows, pauses(data, speed), answered)
+        replay(target_of(url, token, note), rows, pauses(data, speed), answered)
     known = f", {counts['known']:,} of them known already" if counts["known"] else ""
     typer.echo(f"Sent {several(len(rows), 'row')}{known}: {counts['outside']:,} outside their set.")

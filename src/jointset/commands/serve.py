@@ -58,6 +58,7 @@ def serve_command(
     from jointset.inputs.sensor_health import words_on_jumps
     from jointset.live.app import make_app
     from jointset.live.heads import BoundedHeads
+    from jointset.live.listening import listening
     from jointset.live.network import Settings
     from jointset.live.opening import open_network
     from jointset.live.security import Guard, is_loopback, read_tokens, require_tls
@@ -78,7 +79,8 @@ def serve_command(
     fleet = readings.fleet_asked(None, rename, ignore_unknown)
     settings = Settings(keep, 500, cadence, grace, fleet, limits_asked(lowest, highest))
     named, out = named_models(models), asked_for(webhook or (), webhook_secret, alarm_log)
-    with threadpool_limits(1):  # many small products: one thread is faster, and always adds in one order
+    taken = listening(host, port)
+    with taken, threadpool_limits(1):  # many small products: one thread is faster, and always adds in one order
         networks = {}
         for name, model in named.items():
             with busy(f"opening {name}"):
@@ -96,22 +98,23 @@ def serve_command(
             bridge, more = open_bridge(broker, networks, store, note)
             couriers += more
         scheme = "http" if tls_cert is None else "https"
-        note(f"serving on {scheme}://{host}:{port}/; Ctrl-C stops")
+        note(f"serving on {scheme}://{host}:{taken.getsockname()[1]}/; Ctrl-C stops")
+        config = uvicorn.Config(
+            make_app(networks, guard),
+            http=BoundedHeads,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            ssl_certfile=tls_cert,
+            ssl_keyfile=tls_key,
+            timeout_graceful_shutdown=5,
+            ws_max_size=4096,
+            lifespan="on",
+        )
         try:
-            uvicorn.run(
-                make_app(networks, guard),
-                host=host,
-                port=port,
-                http=BoundedHeads,
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                ssl_certfile=tls_cert,
-                ssl_keyfile=tls_key,
-                timeout_graceful_shutdown=5,
-                ws_max_size=4096,
-                lifespan="on",
-            )
+            uvicorn.Server(config).run(sockets=[taken])
+        except KeyboardInterrupt:
+            pass
         finally:
             for courier in couriers:
                 courier.close()

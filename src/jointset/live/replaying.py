@@ -25,16 +25,17 @@ Row = dict[str, Any]
 
 
 class Target(NamedTuple):
-    """The address of a network, and the token that its service asks for."""
+    """The address of a network, the token that its service asks for, and who is told that it is waited for."""
 
     url: str
     token: str | None = None
+    notice: Callable[[str], object] = str
 
     def ask(self, path: str, body: bytes | None = None) -> Any:
         """The JSON answer to a request; waits for a service that is away or busy, and tells what it refuses."""
         headers = {"Content-Type": "application/json"}
         headers |= {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
-        until, wait = time.monotonic() + PATIENCE, 0.1
+        until, wait, told = time.monotonic() + PATIENCE, 0.1, False
         while True:
             try:
                 with DIRECT.open(urllib.request.Request(self.url + path, body, headers), timeout=30) as answer:
@@ -46,6 +47,9 @@ class Target(NamedTuple):
             except (OSError, ValueError) as error:
                 if time.monotonic() > until:
                     raise InputError(f"no answer from {self.url}: is `jointset serve` running? ({error})") from None
+                if not told:
+                    self.notice(f"no answer from {self.url} ({error}): waiting for it, {PATIENCE:g} s at most")
+                told = True
             time.sleep(wait)
             wait = min(2 * wait, 2.0)
 
@@ -63,7 +67,7 @@ def _line(error: urllib.error.HTTPError) -> str:
         return f"answer {error.code}"
 
 
-def target_of(url: str, token: str | None = None) -> Target:
+def target_of(url: str, token: str | None = None, notice: Callable[[str], object] = str) -> Target:
     """The network of an address; of a service with one network its own address will do."""
     parts = urlsplit(url)
     require(
@@ -71,10 +75,10 @@ def target_of(url: str, token: str | None = None) -> Target:
     )
     base, name = f"{parts.scheme}://{parts.netloc}", parts.path.strip("/")
     if not name:
-        names = [one["name"] for one in Target(base, token).ask("/networks")["networks"]]
+        names = [one["name"] for one in Target(base, token, notice).ask("/networks")["networks"]]
         require(len(names) == 1, f"{url} serves {some(names)}: add a name, as in {base}/{names[0]}")
         name = names[0]
-    return Target(f"{base}/{name}", token)
+    return Target(f"{base}/{name}", token, notice)
 
 
 def rows_of(panel: Panel, first: int | None = None) -> list[Row]:

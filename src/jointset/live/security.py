@@ -70,8 +70,8 @@ def read_tokens(path: Path) -> tuple[bytes, ...]:
     require(mode & 0o007 == 0, f"every user of this machine may read {path}: run chmod 600 {path}")
     tokens = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     require(bool(tokens), f"{path} holds no token: write one a line, such as `openssl rand -hex 32` prints")
-    short = [i for i, token in enumerate(tokens, 1) if len(token) < SHORTEST]
-    require(not short, f"token {short[:1]} of {path} is shorter than {SHORTEST} characters: take a longer one")
+    for i, token in enumerate(tokens, 1):
+        require(len(token) >= SHORTEST, f"token {i} of {path} is shorter than {SHORTEST} characters: take a longer one")
     return tuple(token.encode() for token in tokens)
 
 
@@ -149,7 +149,10 @@ class Guarded:
         if scope["path"] in OPEN or scope["path"].startswith("/pages/"):
             return None
         if self.guard.tokens:
-            return None if self._knows(headers) else (401, "send a token: Authorization: Bearer TOKEN")
+            offered = _offered(headers)
+            if any(_same(one, self.guard.tokens) for one in offered):
+                return None
+            return 401, "the token is not one of ours" if offered else "send a token: Authorization: Bearer TOKEN"
         host = headers.get(b"host", "")
         if not is_loopback(_name(host)) and _name(host) not in self.guard.hosts:
             return 403, f"this service is not called {host[:60]!r}: name it with --allow-host, or use a token"
@@ -160,13 +163,14 @@ class Guarded:
             return 403, "requests from pages of other sites are refused"
         return None
 
-    def _knows(self, headers: dict[bytes, str]) -> bool:
-        """Whether a request holds a token; browsers send that of a socket as its protocol."""
-        scheme, _, given = headers.get(b"authorization", "").partition(" ")
-        offered = [given.strip()] if scheme.lower() == "bearer" else []
-        for protocol in headers.get(b"sec-websocket-protocol", "").split(","):
-            offered += [protocol.strip().removeprefix("bearer.")] if protocol.strip().startswith("bearer.") else []
-        return any(_same(one.encode("latin-1"), self.guard.tokens) for one in offered)
+
+def _offered(headers: dict[bytes, str]) -> list[bytes]:
+    """The tokens that a request holds; browsers send that of a socket as its protocol."""
+    scheme, _, given = headers.get(b"authorization", "").partition(" ")
+    offered = [given.strip()] if scheme.lower() == "bearer" else []
+    for protocol in headers.get(b"sec-websocket-protocol", "").split(","):
+        offered += [protocol.strip().removeprefix("bearer.")] if protocol.strip().startswith("bearer.") else []
+    return [one.encode("latin-1") for one in offered]
 
 
 def _same(given: bytes, tokens: Iterable[bytes]) -> bool:
