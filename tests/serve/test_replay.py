@@ -109,3 +109,48 @@ def test_what_is_refused_is_one_line(running, panel, tmp_path, arguments, words)
     panel.split()[3].to_npz(tmp_path / "later.npz")
     done = invoked("replay", tmp_path / "later.npz", *(part.format(running.address) for part in arguments))
     assert done.exit_code == 2 and words in done.output and len(done.output.splitlines()) == 1
+
+
+def test_a_service_that_is_away_is_waited_for(model, tmp_path, panel):
+    network = open_network("city", model, tmp_path / "store")
+    with Running(network) as first:
+        address = first.address
+    later = Running(network)
+    later.server.config.port = int(address.rpartition(":")[2])
+    rows, found = rows_of(panel.split()[3][:5]), []
+    sending = threading.Thread(target=lambda: found.extend(target_of(f"{address}/city").send(rows)))
+    sending.start()
+    time.sleep(0.3)
+    with later:
+        sending.join(timeout=20)
+    network.close()
+    assert [answer["row"] for answer in found] == [1, 2, 3, 4, 5]
+
+
+def test_a_service_that_stays_away_is_one_line(monkeypatch):
+    monkeypatch.setattr("jointset.live.replaying.PATIENCE", 0.2)
+    from jointset import InputError
+
+    told = []
+    with pytest.raises(InputError, match="is `jointset serve` running"):
+        target_of("http://127.0.0.1:9", notice=told.append)
+    assert len(told) == 1 and "waiting for it, 0.2 s at most" in told[0]
+
+
+@pytest.mark.slow
+def test_the_live_demonstration_is_one_command(tmp_path):
+    command = [sys.executable, "-c", SMALL, "demo", "--live", "--port", "0", "--out", str(tmp_path)]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        address = running.stdout.readline().split()[1]
+        rows, until = 0, time.monotonic() + 60
+        while rows < 320 and time.monotonic() < until:
+            with DIRECT.open(f"{address}ready", timeout=10) as answer:
+                rows = json.load(answer)["rows"]["city"]
+            time.sleep(0.05)
+        assert rows >= 320  # the first day at once, then the next
+        with DIRECT.open(urllib.request.Request(address), timeout=10) as page:
+            assert b"/pages/live.js" in page.read()
+    finally:
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=30) in (0, 130, -2)
