@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,14 @@ def test_the_picture_is_that_of_the_source():
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     assert script.PICTURE.read_text() == script.drawn(), "run: python benchmarks/architecture.py"
+
+
+def test_the_page_names_folders_and_lists_that_are_there():
+    """Where to put what: every folder of the page, and every name that it says is in a module."""
+    page = (SRC.parent / "docs" / "architecture.md").read_text()
+    folders, lists = re.findall(r"`([\w/]+)/`", page), re.findall(r"`(\w+)` in `([\w.]+)`", page)
+    assert len(set(folders)) > 10 and len(lists) > 10
+    for folder in folders:
+        assert (SRC / "jointset" / folder).is_dir() or folder == "src", folder
+    for name, module in lists:
+        assert hasattr(importlib.import_module(f"jointset.{module}"), name), f"{name} in {module}"

@@ -25,12 +25,11 @@ from jointset.filters.static import StaticFilter
 from jointset.joint_predictor import JointPredictor
 from jointset.panel import Panel
 from jointset.residuals.shapes import Constant
-from jointset.scores import ComponentScore, RootMahalanobis, SingleScore, score_for
+from jointset.scores import SHAPES, ComponentScore, RootMahalanobis, SingleScore, score_for
 from jointset.support.extras import require_extra
 
 LOOKBACK = 400  # test scores in the pool of protocol `table`
 LISTED = "`jointset methods` lists them"
-GEOMETRIES = ("ellipsoid", "box", "lean")
 
 
 class Name(NamedTuple):
@@ -54,9 +53,7 @@ def parse(name: str) -> Name:
     """
     front, plus, wrap = name.partition("+")
     method, colon, geometry = front.partition(":")
-    require(
-        not colon or geometry in GEOMETRIES, f"unknown geometry {geometry!r}: choose one of {', '.join(GEOMETRIES)}"
-    )
+    require(not colon or geometry in SHAPES, f"unknown geometry {geometry!r}: choose one of {', '.join(SHAPES)}")
     if plus:
         require_rule(wrap, "wrap")
     return Name(method, geometry or None, wrap or None)
@@ -130,7 +127,7 @@ def whole_name(method: str, shape: str = "ellipsoid", calibration: str | None = 
     name = parse(method)
     if name.method not in METHODS:
         raise InputError(f"unknown method {name.method!r}: {suggest(name.method, [*METHODS], LISTED)}")
-    require(shape in GEOMETRIES, f"unknown shape {shape!r}: choose one of {', '.join(GEOMETRIES)}")
+    require(shape in SHAPES, f"unknown shape {shape!r}: choose one of {', '.join(SHAPES)}")
     geometry = _one_of(method, name.geometry, None if shape == "ellipsoid" else shape)
     own = calibration == TABLE[name.method].rule and name.wrap is None
     return Name(name.method, geometry, _one_of(method, name.wrap, None if own else calibration))
