@@ -131,6 +131,8 @@ def filled(values: Array, last: Array) -> tuple[Array, Array]:
 
 def states(gates: Array, h: Array, recurrent: Array) -> Array:
     """States (M, T, N, h) of gate inputs (M, T, N, 3h) from a state (M, N, h)."""
+    if gates.shape[1] == 1:
+        return pooled_step(gates[:, 0], h, recurrent)[:, None]
     out = np.empty((*gates.shape[:-1], h.shape[-1]), h.dtype)
     for t in range(gates.shape[1]):
         h = pooled_step(gates[:, t], h, recurrent)

@@ -83,17 +83,20 @@ class MovingCorrelations:
 
     def course(self, z: Array, S: Array, whitener: Array) -> Iterator[tuple[Array, Array]]:
         """S before and after every row of z (T, N)."""
-        weight = 1.0 - 2.0 ** (-1.0 / self.half_life) if self.half_life else 0.0
-        shares = weight * _row_weights(z, whitener)
+        weights = _row_weights(z, whitener)
         gaps: Array = np.asarray(np.isnan(z).any(axis=1))
-        for row, share, gap in zip(z, shares.tolist(), gaps.tolist(), strict=True):
-            before = S
-            if gap and share > 0:
-                filled, unknown = expected_moment(to_diagonal(S, STEADY), row)
-                S = (1.0 - weight) * S + share * np.outer(filled, filled) + weight * unknown
-            elif share > 0:
-                S = (1.0 - weight) * S + share * (row[:, None] * row)
+        for row, weight, gap in zip(z, weights.tolist(), gaps.tolist(), strict=True):
+            before, S = S, self._moved(S, row, weight, gap)
             yield before, S
+
+    def _moved(self, S: Array, row: Array, weight: float, gap: bool) -> Array:
+        """S after a row (N,) of this weight, NaN where nothing was read."""
+        rate = 1.0 - 2.0 ** (-1.0 / self.half_life) if self.half_life else 0.0
+        share = rate * weight
+        if gap and share > 0:
+            filled, unknown = expected_moment(to_diagonal(S, STEADY), row)
+            return (1.0 - rate) * S + share * np.outer(filled, filled) + rate * unknown
+        return (1.0 - rate) * S + share * (row[:, None] * row) if share > 0 else S
 
     @cached_property
     def _metric(self) -> Array:
@@ -105,7 +108,7 @@ class MovingCorrelations:
 
     def after(self, z: Array, S: Array) -> Array:
         """S after one row z (1, N)."""
-        return next(self.course(z, S, self._metric))[1]
+        return self._moved(S, z[0], float(_row_weights(z, self._metric)[0]), bool(np.isnan(z).any()))
 
     def run(self, z: Array, means: Array, scales: Array, S: Array) -> tuple[DenseLaw, Array]:
         """Laws around means (T, N) with these scales (T, N), and S after the last row of z (T, N)."""
