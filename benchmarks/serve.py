@@ -219,6 +219,19 @@ def fuzzed(model: Path, count: int, folder: Path, seed: int) -> None:
     tell("requests at random", f"{count:,}", found)
 
 
+def synced(folder: Path) -> float:
+    """Milliseconds, in the median, until 4 kB are on the disk: what no single post can be faster than."""
+    took = []
+    with (folder / "synced").open("wb") as file:
+        for _ in range(100):
+            file.write(bytes(4096))
+            file.flush()
+            began = time.perf_counter()
+            os.fdatasync(file.fileno())
+            took.append(time.perf_counter() - began)
+    return 1e3 * float(np.median(took))
+
+
 def tell(*cells: str) -> None:
     print("  ".join([f"{cells[0]:20s}", f"{cells[1]:44s}", *cells[2:]]), flush=True)
 
@@ -245,9 +258,9 @@ def main() -> None:
     parser.add_argument("--model", nargs=2, action="append", default=[], metavar=("FOLDER", "ROWS.csv"))
     asked = parser.parse_args()
     load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
-    print(f"{os.cpu_count()} cores, load {load}")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
+        print(f"{os.cpu_count()} cores, load {load}, {synced(folder):.1f} ms until 4 kB are on the disk")
         small = simulated(folder)
         if asked.rows:
             for model in (small, *(given(*one) for one in asked.model)):
