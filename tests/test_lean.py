@@ -57,6 +57,16 @@ def test_few_rows_stand_upright() -> None:
     assert found_lean(np.tile(y, (4, 1)), np.ones((600, N)), np.ones((600, N))) is not None
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_sensor_that_stands_still_leans_by_a_number() -> None:
+    rng = np.random.default_rng(2)
+    y = -rng.exponential(size=(600, N))
+    mean, sd = np.zeros((600, N)) + 0.1 * rng.normal(size=(600, N)), np.ones((600, N))
+    y[:, 2], mean[:, 2] = 60.0, 60.0
+    lean = found_lean(y, mean, sd)
+    assert lean is not None and np.isfinite(lean.of(mean)).all() and np.isfinite(lean.of(mean + 1.0)).all()
+
+
 @given(
     st.lists(st.floats(-1.5, 1.5), min_size=3, max_size=3),
     st.lists(st.floats(-3, 3), min_size=N, max_size=N),
