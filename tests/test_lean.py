@@ -58,11 +58,11 @@ def test_few_rows_stand_upright() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_sensor_that_stands_still_leans_by_a_number() -> None:
+def test_a_sensor_that_stands_still_or_is_out_leans_by_a_number() -> None:
     rng = np.random.default_rng(2)
     y = -rng.exponential(size=(600, N))
     mean, sd = np.zeros((600, N)) + 0.1 * rng.normal(size=(600, N)), np.ones((600, N))
-    y[:, 2], mean[:, 2] = 60.0, 60.0
+    y[:, 2], mean[:, 2], y[:, 3] = 60.0, 60.0, np.nan
     lean = found_lean(y, mean, sd)
     assert lean is not None and np.isfinite(lean.of(mean)).all() and np.isfinite(lean.of(mean + 1.0)).all()
 

@@ -61,17 +61,23 @@ def found_lean(y: Array, mean: Array, sd: Array) -> Lean | None:
     y, mean, sd = y[rows], mean[rows], sd[rows]
     if len(y) < FEWEST:
         return None
-    unit = np.maximum(np.nanstd(y, axis=0), 1e-12)
-    levels = np.quantile(mean, LEVELS, axis=0)
-    levels[0], levels[2] = (
-        np.minimum(levels[0], levels[1] - 1e-6 * unit),
-        np.maximum(levels[2], levels[1] + 1e-6 * unit),
-    )
-    unread = np.isnan(y)
-    ratio = np.where(unread, 0.0, (y - mean) / sd)
+    spread, usual = _spread(y), np.sqrt((sd**2).mean(axis=0))
+    unit = np.where(spread > 1e-6 * usual, spread, usual)  # a sensor may have stood still, or been out
+    low, middle, high = np.quantile(mean, LEVELS, axis=0)
+    least = np.maximum(1e-6 * unit, 1e-9 * np.abs(middle))  # levels may coincide, as at night of solar power
+    levels = np.stack([np.minimum(low, middle - least), middle, np.maximum(high, middle + least)])
+    ratio = np.where(np.isnan(y), 0.0, (y - mean) / sd)
     each = np.stack([Lean(levels, amounts).of(mean) for amounts in np.eye(3)])  # of a unit at every level
     amounts = _searched(partial(_log_width, ratio, sd / unit, each))
     return Lean(levels, amounts) if amounts.any() else None
+
+
+def _spread(y: Array) -> Array:
+    """Standard deviations (N,) of readings (T, N), NaN = missing; 0 where there is none."""
+    seen = ~np.isnan(y)
+    count = np.maximum(seen.sum(axis=0), 1)
+    centre = np.where(seen, y, 0.0).sum(axis=0) / count
+    return np.sqrt(np.where(seen, (y - centre) ** 2, 0.0).sum(axis=0) / count)
 
 
 def _log_width(ratio: Array, size: Array, each: Array, amounts: Array) -> float:
