@@ -41,6 +41,8 @@ NEAREST = {  # modules of the core -> their nearest tests, the quickest first; t
     "calibration/auto": ("tests/calibration/test_auto.py",),
     "calibration/by_clock": ("tests/calibration/test_by_clock.py",),
     "calibration/clock_course": ("tests/calibration/test_by_clock.py",),
+    "calibration/contina": ("tests/calibration/test_contina_rescp.py",),
+    "calibration/rescp": ("tests/calibration/test_contina_rescp.py",),
     "calibration/late": ("tests/calibration/test_late.py",),
     "calibration/own_bands": ("tests/test_own_bands.py",),
     "calibration/tails": ("tests/calibration/test_tails.py",),
@@ -60,7 +62,11 @@ NEAREST = {  # modules of the core -> their nearest tests, the quickest first; t
     "predicting/attribution": ("tests/test_attribution.py", "tests/test_explained.py"),
     "calibration/gap_levels": ("tests/test_gap_levels.py", "tests/test_partial.py"),
     "horizons/": ("tests/horizons",),
+    "algebra/lean": ("tests/test_lean.py",),
     "inputs/jumps": ("tests/live/test_jumps.py",),
+    "inputs/times": ("tests/test_reading.py",),
+    "live/displaced": ("tests/live/test_jumps.py",),
+    "live/incidents": ("tests/live/test_incidents.py",),
     "inputs/outliers": ("tests/test_outliers.py",),
     "inputs/sensor_health": ("tests/test_sensor_health.py",),
     "predicting/clock_coverage": ("tests/test_clock_coverage.py",),
@@ -69,6 +75,7 @@ NEAREST = {  # modules of the core -> their nearest tests, the quickest first; t
     "live/evidence": ("tests/live",),
     "predicting/membership": ("tests/test_membership.py",),
     "algebra/pooling": ("tests/test_pooling.py",),
+    "residuals/correlations": ("tests/filters/test_var.py", "tests/contracts/test_filters.py"),
     "residuals/incomplete": ("tests/residuals", "tests/filters/test_gaps.py"),
 }
 LEFT_OUT = {"filters/kernels", "filters/step_graph"}  # run on a GPU alone

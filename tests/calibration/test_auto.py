@@ -9,6 +9,7 @@ import pytest
 from jointset.calibration import ACI, Auto, Split
 from jointset.calibration.auto import CALM, FEEDBACK, HIGHEST, JUMP, LEARNING, LOWEST, RATES, SHARED, TURN, calm
 from jointset.datasets.grssf import generate_grssf
+from jointset.errors import InputError
 from jointset.methods import predictor_for, three_blocks
 
 LAWS = {
@@ -113,6 +114,11 @@ def test_zeros_and_infinities_neither_empty_nor_blow_up_the_set():
         assert (radii > 0.0).all()
         assert np.isfinite(radii).all()
         assert math.isfinite(rule.radius(state))
+
+
+def test_without_calibration_scores_it_says_so():
+    with pytest.raises(InputError, match="auto needs calibration scores: there are none"):
+        Auto().start(np.array([]))
 
 
 def test_scores_in_other_units_give_radii_in_those_units():
