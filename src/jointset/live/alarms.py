@@ -11,8 +11,7 @@ A single miss is no alarm: misses come at the rate alpha by design. These are:
 
 Alarms are raised at one level and end below another (hysteresis), after some rows without their cause; what happens
 near an open alarm belongs to it, and scores that leave their course again within a day, at the same place, are the
-same incident
-(`jointset.live.incidents`).
+same incident (`jointset.live.incidents`).
 
 >>> engine = Alarms(Config(), ["a", "b"], cadence=300)
 >>> state = engine.start(np.random.default_rng(0).random(2000))
@@ -38,16 +37,7 @@ from jointset.errors import InputError, require, require_known, some
 from jointset.inputs.graph_edges import edges_of
 from jointset.inputs.jumps import FORM, Neighbourhoods, UsualJumps
 from jointset.live.displaced import Displaced, Jumps, Local, local_of, local_tree
-from jointset.live.evidence import (
-    DAY,
-    NONE,
-    add_evidence,
-    evidence_course,
-    limit_of,
-    log_bet,
-    rank_among,
-    reference_of,
-)
+from jointset.live.evidence import DAY, NONE, add_evidence, evidence_course, limit_of, log_bet, rank_among, reference_of
 from jointset.live.happenings import GREEN, RED, Alarm, Change, Happening, change
 from jointset.live.incidents import CRITICAL, WARNING, cause, ill_words, settle
 

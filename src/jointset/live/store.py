@@ -177,14 +177,11 @@ class Store:
         kinds: tuple[str, ...] = (ROW, LATE, ACTION),
     ) -> Iterator[Entry]:
         """Entries of the log, oldest first: those numbered between, of times between."""
-        where = [f"kind IN ({','.join('?' * len(kinds))})", "number > ?"]
-        given: list[Any] = [*kinds, after]
-        for condition, value in (("number < ?", before), ("seconds >= ?", since), ("seconds <= ?", until)):
-            if value is not None:
-                where.append(condition)
-                given.append(value)
-        query = f"SELECT * FROM log WHERE {' AND '.join(where)} ORDER BY number LIMIT ?"
-        for cells in self.reader.execute(query, (*given, -1 if limit is None else limit)):
+        ends = {"number > ?": after, "number < ?": before, "seconds >= ?": since, "seconds <= ?": until}
+        told = {condition: value for condition, value in ends.items() if value is not None}
+        where = " AND ".join([f"kind IN ({','.join('?' * len(kinds))})", *told])
+        query = f"SELECT * FROM log WHERE {where} ORDER BY number LIMIT ?"
+        for cells in self.reader.execute(query, (*kinds, *told.values(), -1 if limit is None else limit)):
             yield _entry(cells)
 
     def rows(self) -> int:
