@@ -59,8 +59,7 @@ class DenseLaw:
     def _made(cls, mean: Array, covariance: Covariance) -> DenseLaw:
         """A law of parts that are known to fit: live use makes several a step, and checks cost more than algebra."""
         law = object.__new__(cls)
-        object.__setattr__(law, "mean", mean)
-        object.__setattr__(law, "covariance", covariance)
+        law.__dict__.update(mean=mean, covariance=covariance)
         return law
 
     @property
@@ -201,8 +200,7 @@ class LowRankLaw:
     def _made(cls, mean: Array, diagonal: Array, factor: Array) -> Self:
         """A law of parts that are known to be good."""
         law = object.__new__(cls)
-        for name, part in (("mean", mean), ("diagonal", diagonal), ("factor", factor)):
-            object.__setattr__(law, name, part)
+        law.__dict__.update(mean=mean, diagonal=diagonal, factor=factor)
         return law
 
     @property
