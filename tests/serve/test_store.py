@@ -60,6 +60,18 @@ def test_a_store_that_cannot_be_written_is_503(served, rows):
     assert served.client.post("/city/observations", json=rows[0]).status_code == 200
 
 
+def test_a_store_that_was_moved_takes_nothing_until_it_is_back(served, rows):
+    path = served.network.store.path
+    served.client.post("/city/observations", json=rows[:5])
+    path.rename(path.with_name("elsewhere"))
+    answer = served.client.post("/city/observations", json=rows[5])
+    assert answer.status_code == 503 and "was moved or deleted: put it back" in answer.json()["error"]
+    assert served.client.get("/ready").status_code == 503 and served.network.standing.number == 5
+    path.with_name("elsewhere").rename(path)
+    assert served.client.post("/city/observations", json=rows[5]).json()["row"] == 6
+    assert served.client.get("/ready").status_code == 200
+
+
 def test_a_torn_tail_of_the_log_is_left_and_the_rest_is_there(model, rows, tmp_path):
     network = open_network("city", model, tmp_path / "store")
     for row in rows[:10]:

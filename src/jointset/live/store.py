@@ -23,7 +23,7 @@ from jointset.contracts import Array
 from jointset.errors import require
 from jointset.live.schema import APPLICATION, TABLES
 from jointset.live.schema import VERSION as VERSION
-from jointset.support.atomic import sync_folder, writing_to
+from jointset.support.atomic import identity, sync_folder, writing_to
 
 FILE = "readings.db"
 SNAPSHOTS = 2  # kept: where the last is damaged, the one before it serves
@@ -61,6 +61,7 @@ class Store:
         self._writer: int | None = None  # the thread that is in `writing`
         with readable(path):
             self.connection = self._open()
+        self._file = identity(path)
 
     @classmethod
     def create(cls, path: Path, about: dict[str, Any]) -> Store:
@@ -119,6 +120,8 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """One transaction: all that is written in the block is on the disk when it ends, or nothing is."""
+        if identity(self.path) != self._file:  # SQLite would go on with a file that nobody finds
+            raise StoreError(f"{self.path} was moved or deleted: put it back, or start the service again")
         with readable(self.path):
             self.connection.execute("BEGIN IMMEDIATE")
             self._writer = threading.get_ident()
@@ -224,10 +227,7 @@ class Store:
     def columns(
         self, limit: int, after: int = 0, before: int | None = None, *, detail: bool = False
     ) -> list[tuple[Any, ...]]:
-        """Number, seconds, score, radius and outcome of the last rows numbered between, oldest first.
-
-        With `detail` also the bytes of readings, bounds and shares.
-        """
+        """Number, seconds, score, radius and outcome of the last rows between; with `detail` readings and sets too."""
         names = "number, seconds, score, radius, inside" + ", reading, bounds, shares" * detail
         query = f"SELECT {names} FROM log WHERE kind = 'row' AND number > ? AND number < ? ORDER BY number DESC LIMIT ?"
         return self.reader.execute(query, (after, 2**62 if before is None else before, limit)).fetchall()[::-1]

@@ -24,6 +24,15 @@ def writing_to(path: str | Path) -> Iterator[None]:
         raise InputError(f"cannot write {path} ({error.strerror or error}): {advice}") from None
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """Which file a name stands for; None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
     """A temporary name to write to; it becomes `path` when the block ends well and disappears when it does not.
