@@ -8,6 +8,7 @@ import pytest
 from jointset import GraphLGSSM, JointPredictor, generate_grssf
 from jointset.filters.var import VARFilter
 from jointset.methods import predictor_for
+from jointset.scores import RootMahalanobis
 
 
 @pytest.fixture(scope="module")
@@ -15,11 +16,14 @@ def blocks():
     return generate_grssf("A", n=8, length=1200, seed=5).panel.split()
 
 
-@pytest.mark.parametrize("name", ["kalman", "kalman:box", "quick", "ewma+aci", "factor"])
+@pytest.mark.parametrize("name", ["kalman", "kalman root", "kalman:box", "quick", "ewma+aci", "factor"])
 @pytest.mark.parametrize("gaps", [0, 3, 8])
 def test_one_pass_tells_the_same(blocks, name, gaps):
     train, _, calibration, test = blocks
-    predictor = predictor_for(name).fit(train).calibrate(calibration)
+    name, _, root = name.partition(" ")
+    predictor = predictor_for(name)
+    predictor.score = RootMahalanobis() if root else predictor.score
+    predictor.fit(train).calibrate(calibration)
     y = test.values[0].copy()
     y[:gaps] = np.nan
     after = predictor.copy()

@@ -157,10 +157,14 @@ def _quantile_of_each(freedom: Array, tail: float) -> Array:
     """`_common_quantile` at one tail; of single blocks once for each number of degrees."""
     if freedom.shape[-1] > 1 or not freedom.size:
         return _common_quantile(freedom, tail)
-    table = np.flatnonzero(np.bincount(freedom.ravel().astype(int)))
-    found = np.zeros(table[-1] + 1)
-    found[table] = _common_quantile(table[:, None].astype(float), tail)
-    return found[freedom[..., 0].astype(int)]
+    degrees, place = np.unique(freedom[..., 0], return_inverse=True)
+    return np.array([_single_quantile(k, tail) for k in degrees.tolist()])[place].reshape(freedom.shape[:-1])
+
+
+@lru_cache(maxsize=4096)
+def _single_quantile(freedom: float, tail: float) -> float:
+    """`_common_quantile` of one block, kept: rows of a stream ask for few."""
+    return float(_common_quantile(np.array([[freedom]]), tail)[0])
 
 
 def _tail(freedom: Array, x: Array) -> Array:

@@ -24,7 +24,7 @@ from jointset.calibration.shared_level import one_score
 from jointset.contracts import Array, Forecast
 from jointset.inputs.graph_edges import closed_neighbourhoods
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
-from jointset.scores import Mahalanobis
+from jointset.scores import Mahalanobis, RootMahalanobis
 
 if TYPE_CHECKING:
     from jointset.predicting.explaining import Explains
@@ -62,7 +62,8 @@ class Explained(NamedTuple):
 
 def explained(predictor: Explains, law: Forecast, y: Array, score: float) -> Explained:
     """All three for a reading of this score; of a squared distance they follow from one solve."""
-    if type(predictor.score) is not Mahalanobis or not isinstance(law, (DenseLaw, LowRankLaw)) or math.isnan(score):
+    ellipsoid = isinstance(predictor.score, (Mahalanobis, RootMahalanobis))
+    if not ellipsoid or not isinstance(law, (DenseLaw, LowRankLaw)) or math.isnan(score):
         given = law.given_others(y) if isinstance(law, TellsOneFromOthers) else None
         return Explained(predictor.score.contributions(law, y), attribution(predictor, law, y), given)
     missing, e = np.isnan(y), y - law.mean
