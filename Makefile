@@ -28,7 +28,7 @@ docs: $(READY)
 # sktime wants older packages than constraints.txt pins: an environment of its own
 test-sktime:
 	$(PYTHON) -m venv .venv-sktime
-	.venv-sktime/bin/pip install --quiet --disable-pip-version-check -e '.[sktime]' pytest
+	.venv-sktime/bin/pip install --quiet --disable-pip-version-check -e '.[sktime]' pytest hypothesis
 	OMP_NUM_THREADS=1 .venv-sktime/bin/pytest -W ignore tests/adapters/test_sktime.py
 
 # the oldest versions that pyproject.toml allows; tools that check code, build pages or fuzz a service are left out
