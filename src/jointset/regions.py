@@ -213,21 +213,21 @@ class Box(_AroundLaw):
     lean: Lean | None = None
 
     @cached_property
-    def _reach(self) -> Array:
+    def _sides(self) -> Array:
         """radius sd_i."""
         return np.maximum(self.radius, 0.0)[..., None] * np.sqrt(self.law.variance)
 
     @cached_property
     def half_width(self) -> Array:  # type: ignore[override]
         """radius sd_i, with a lean the mean of both sides."""
-        return self._reach if self.lean is None else self._reach * np.cosh(self.lean.of(self.law.mean))
+        return self._sides if self.lean is None else self._sides * np.cosh(self.lean.of(self.law.mean))
 
     @property
     def bounds(self) -> tuple[Array, Array]:
         """Lower and upper end of every sensor, further out by what rounding can move a tie."""
         if self.lean is None:
             return super().bounds
-        reach, lean = self._reach * (1.0 + 2.0 * ROUNDING), np.exp(self.lean.of(self.law.mean))
+        reach, lean = self._sides * (1.0 + 2.0 * ROUNDING), np.exp(self.lean.of(self.law.mean))
         return self.center - reach / lean, self.center + reach * lean
 
     def contains(self, y: Reading) -> Array:

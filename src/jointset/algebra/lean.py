@@ -48,7 +48,7 @@ class Lean:
 
 
 def one_sided(ratio: Array, lean: Array) -> Array:
-    """The radius at which a box that leans reaches readings (residual - over sd) on their side (..., N)."""
+    """The radius at which a box that leans reaches residuals over sd (..., N), each on its side."""
     return np.abs(ratio) * np.exp(-np.sign(ratio) * lean)
 
 
