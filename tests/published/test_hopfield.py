@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from jointset.published.forest import weighted_quantiles
-from jointset.published.hopcpt import HopCPTRule
-from jointset.published.hopfield import attended_intervals, attention_weights, encode, train
+from jointset.published.hopcpt import HopCPTRule, attended_intervals, attention_weights, encode, train
 
 pytest.importorskip("torch")
 

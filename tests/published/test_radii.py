@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from jointset.published.ellipsoids import invertible, local_covariances, shrunk
 from jointset.published.forest import (
     Forest,
     ForestSettings,
@@ -15,8 +14,7 @@ from jointset.published.forest import (
     leaves,
     weighted_quantiles,
 )
-from jointset.published.multidim import REFIT, MultiDimRule
-from jointset.published.radius_network import evaluate, train
+from jointset.published.multidim import REFIT, MultiDimRule, evaluate, invertible, local_covariances, shrunk, train
 from jointset.published.shortest_intervals import levels, sliding_intervals
 from jointset.published.spci import SPCIRule
 

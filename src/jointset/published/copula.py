@@ -14,15 +14,14 @@ Reference: Sun and Yu, "Copula conformal prediction for multi-step time series f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
-from jointset.calibration.shared_level import AnyRule
-from jointset.contracts import Array, MeanModel
+from jointset.contracts import Array
 from jointset.errors import require, require_alpha
 from jointset.joint_predictor import JointPredictor
-from jointset.published.filter import published
+from jointset.published.filter import RowOptions, published
 from jointset.published.sets import IntervalBox
 from jointset.storage import storable
 
@@ -180,10 +179,7 @@ def CopulaCPTS(
     share: float = 0.6,
     steps: int = 800,
     seed: int = 0,
-    backbone: MeanModel | None = None,
-    wrap: AnyRule | None = None,
-    warmup: int = 50,
-    standardize: bool = True,
+    **row: Unpack[RowOptions],
 ) -> JointPredictor:
     """CopulaCPTS (Sun and Yu): `variant="authors"`, or "kde" for the construction in the paper's text.
 
@@ -193,4 +189,4 @@ def CopulaCPTS(
     """
     rule = CopulaRule(variant, alpha, share, steps, seed)
     name = "copula" if variant == "authors" else f"copula-{variant}"
-    return published(rule, name, backbone, wrap=wrap, warmup=warmup, standardize=standardize)
+    return published(rule, name, **row)

@@ -12,16 +12,14 @@ over learned relations stands in the place of the linear one here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from jointset.calibration.shared_level import AnyRule
-from jointset.contracts import Array, MeanModel
+from jointset.contracts import Array
 from jointset.errors import require_alpha
 from jointset.joint_predictor import JointPredictor
-from jointset.published.filter import published
-from jointset.published.sets import IntervalBox
+from jointset.published.filter import IntervalRule, RowOptions, published
 from jointset.storage import storable
 
 HALF_LIVES = (1.0, 24.0)  # rows, of the moving averages
@@ -47,7 +45,7 @@ class CoRelState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class CoRelRule:
+class CoRelRule(IntervalRule):
     """Settings of the regression and its sets."""
 
     alpha: float = 0.1
@@ -70,7 +68,7 @@ class CoRelRule:
         averages = moving(np.abs(z), before)
         relations = related(np.abs(z))
         X = regressors(np.vstack([np.zeros(n), z[:-1]]), averages[:-1], relations)
-        tail = 0.5 * (self.alpha / n if self.bonferroni else self.alpha)
+        tail = 0.5 * self.each(n)
         weights = np.stack([[quantile_regression(X[:, i], z[:, i], q) for i in range(n)] for q in (tail, 1.0 - tail)])
         return CoRelState(unit, z[-1], averages[-1], relations, weights)
 
@@ -80,10 +78,6 @@ class CoRelRule:
         averages, last = moving(np.abs(z), state.averages), np.vstack([state.last, z])
         ends = np.einsum("tnp,qnp->qtn", regressors(last, averages, state.relations), state.weights) * state.unit
         return (ends.min(axis=0), ends.max(axis=0)), state._replace(last=last[-1], averages=averages[-1])
-
-    def shape(self, state: CoRelState, parameters: tuple[Array, ...], mean: Array) -> IntervalBox:
-        """Boxes around the means, not symmetric in general."""
-        return IntervalBox(mean + parameters[0], mean + parameters[1])
 
 
 def moving(sizes: Array, before: Array) -> Array:
@@ -133,10 +127,7 @@ def CoRel(
     alpha: float = 0.1,
     bonferroni: bool = False,
     seed: int = 0,
-    backbone: MeanModel | None = None,
-    wrap: AnyRule | None = None,
-    warmup: int = 50,
-    standardize: bool = True,
+    **row: Unpack[RowOptions],
 ) -> JointPredictor:
     """Relational quantile regression after CoRel (Cini et al.), linear; nothing is drawn, whatever the seed.
 
@@ -144,4 +135,4 @@ def CoRel(
     50
     """
     rule = CoRelRule(alpha, bonferroni)
-    return published(rule, "corel", backbone, wrap=wrap, warmup=warmup, standardize=standardize)
+    return published(rule, "corel", **row)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from jointset.errors import InputError, require
 from jointset.filters.residual import gpvar
 from jointset.joint_predictor import JointPredictor
 from jointset.panel import Panel
-from jointset.published.sets import ScaledSet
+from jointset.published.sets import IntervalBox, ScaledSet
 from jointset.residuals.incomplete import complete_around, complete_residuals, covariance_with_gaps
 from jointset.storage import storable
 
@@ -282,17 +282,34 @@ def falls_short(rule: SetRule, rows: int, n: int) -> str:
     return f"a network of {inputs:,} inputs learns from {rows:,} rows and covers too little: add +aci, or more rows"
 
 
-def published(
-    rule: SetRule,
-    name: str,
-    backbone: MeanModel | None = None,
-    *,
-    wrap: AnyRule | None = None,
-    warmup: int = 50,
-    standardize: bool = True,
-) -> JointPredictor:
-    """An unfitted predictor of a published rule; a wrap scales its sets."""
+class IntervalRule:
+    """What rules with an interval a sensor share; each sensor is at level alpha, or all together (`bonferroni`)."""
+
+    alpha: float
+    bonferroni: bool
+
+    def each(self, n: int) -> float:
+        """Miss rate of each of n intervals."""
+        return self.alpha / n if self.bonferroni else self.alpha
+
+    def shape(self, state: object, parameters: tuple[Array, ...], mean: Array) -> IntervalBox:
+        """Boxes around the means, not symmetric in general."""
+        return IntervalBox(mean + parameters[0], mean + parameters[1])
+
+
+class RowOptions(TypedDict, total=False):
+    """What every published method takes beside its own settings."""
+
+    backbone: MeanModel | None  # of the mean: the graph autoregression by default
+    wrap: AnyRule | None  # a rule that scales the sets of the method
+    warmup: int
+    standardize: bool
+
+
+def published(rule: SetRule, name: str, **row: Unpack[RowOptions]) -> JointPredictor:
+    """An unfitted predictor of a published rule."""
+    backbone, wrap, warmup = row.get("backbone"), row.get("wrap"), row.get("warmup", 50)
     require(warmup >= 1, f"{name}: warmup must be at least 1 (keep all scores), got {warmup}")
     filter_ = PublishedFilter(rule, name, gpvar() if backbone is None else backbone, wrapped=wrap is not None)
-    calibration = Fixed(rule.alpha) if wrap is None else wrap
-    return JointPredictor(filter_, OwnScore(wrap is not None), calibration, warmup=warmup, standardize=standardize)
+    how: dict[str, Any] = {"warmup": warmup, "standardize": row.get("standardize", True)}
+    return JointPredictor(filter_, OwnScore(wrap is not None), Fixed(rule.alpha) if wrap is None else wrap, **how)

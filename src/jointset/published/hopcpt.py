@@ -5,6 +5,11 @@ weights (the deterministic `cdf` mode). The memory is the last m residuals and m
 trained once, at calibration. Each sensor has its own model and level alpha, so the box covers all sensors at once far
 less often than 1 - alpha; `bonferroni=True` takes alpha / N a sensor instead.
 
+The context of a step is the last w residuals of the sensor in units of their spread. An encoder h = relu(W c + b) and
+two linear maps give query and key; a query attends to the memory with softmax(beta q' k_i), beta = d^-1/2. The maps are
+trained so that the attended |residual| is near the one that came, in squared error. Torch is needed for training only;
+sensors are trained side by side.
+
 Reference: Auer, Gauch, Klotz and Hochreiter, "Conformal prediction for time series with modern Hopfield networks",
 NeurIPS 2023.
 """
@@ -12,18 +17,122 @@ NeurIPS 2023.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from jointset.calibration.shared_level import AnyRule
-from jointset.contracts import Array, MeanModel
+from jointset.contracts import Array
 from jointset.errors import require, require_alpha
 from jointset.joint_predictor import JointPredictor
-from jointset.published.filter import published
-from jointset.published.hopfield import Attention, attended_intervals, train
-from jointset.published.sets import IntervalBox
+from jointset.published.filter import IntervalRule, RowOptions, published
+from jointset.published.forest import weighted_quantiles
 from jointset.storage import storable
+from jointset.support.extras import require_extra
+
+HIDDEN, DIMENSION = 32, 16
+RATE = 1e-3
+BATCH, MEMORY = 64, 512  # queries and memory pairs drawn for one update
+SIDE_BY_SIDE = 32  # sensors trained at once
+CHUNK = 64  # steps attended at once
+
+
+@storable
+class Attention(NamedTuple):
+    """Maps of N sensors: W (N, h, w), b (N, h), query and key (N, d, h); spread (N,) of the residuals."""
+
+    W: Array
+    b: Array
+    query: Array
+    key: Array
+    spread: Array
+
+
+def attention_weights(queries: Array, keys: Array, beta: float, valid: Array | None = None) -> Array:
+    """softmax over the memory of beta q' k: (T, n) from queries (T, d) and keys (n, d); zero where not `valid`.
+
+    >>> attention_weights(np.ones((1, 2)), np.array([[0.0, 1.0], [2.0, 3.0]]), beta=0.0).tolist()
+    [[0.5, 0.5]]
+    """
+    weights = queries @ keys.T
+    weights *= beta
+    if valid is not None:
+        np.copyto(weights, -np.inf, where=~valid)
+    weights -= weights.max(axis=-1, keepdims=True)
+    np.exp(weights, out=weights)
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights
+
+
+def encode(attention: Attention, sensor: int, contexts: Array) -> tuple[Array, Array]:
+    """Queries and keys (n, d) of the contexts (n, w) of one sensor."""
+    hidden = np.maximum(contexts / attention.spread[sensor] @ attention.W[sensor].T + attention.b[sensor], 0.0)
+    return hidden @ attention.query[sensor].T, hidden @ attention.key[sensor].T
+
+
+def train(residuals: Array, window: int, updates: int, seed: int) -> Attention:
+    """Maps of all sensors from residuals (m, N), by AdamW."""
+    require_extra("torch", "training an attention")
+    from jointset.filters.training import threads
+
+    spread = np.maximum(residuals.std(axis=0), 1e-12)
+    scaled = residuals / spread
+    groups = range(0, residuals.shape[1], SIDE_BY_SIDE)
+    with threads(1):  # more cost time on models this small
+        parts = [_train_group(scaled[:, g : g + SIDE_BY_SIDE], window, updates, (seed, g)) for g in groups]
+    W, b, query, key = (np.concatenate(maps) for maps in zip(*parts, strict=True))
+    return Attention(W, b, query, key, spread)
+
+
+def _train_group(scaled: Array, window: int, updates: int, seed: tuple[int, int]) -> list[Array]:
+    """W, b, query, key of the sensors of one group, each its own model."""
+    import torch
+
+    rng = np.random.default_rng(seed)
+    n = scaled.shape[1]
+    pairs = len(scaled) - window
+    views = np.lib.stride_tricks.sliding_window_view(scaled[:-1], window, axis=0)  # (pairs, n, w)
+    contexts = torch.as_tensor(views.astype(np.float32, order="C"))
+    sizes = torch.as_tensor(np.abs(scaled[window:]).astype(np.float32))
+
+    def initial(*shape: int) -> Any:
+        bound = shape[-1] ** -0.5
+        return torch.as_tensor(rng.uniform(-bound, bound, shape), dtype=torch.float32).requires_grad_()
+
+    W, b = initial(n, HIDDEN, window), torch.zeros(n, 1, HIDDEN, requires_grad=True)
+    query, key = initial(n, DIMENSION, HIDDEN), initial(n, DIMENSION, HIDDEN)
+    optimiser = torch.optim.AdamW([W, b, query, key], lr=RATE)
+    asked = min(BATCH, max(pairs // 2, 1))
+    for _ in range(updates):
+        drawn = torch.as_tensor(rng.permutation(pairs)[: asked + MEMORY])  # no query is in its own memory
+        hidden = torch.relu(contexts.index_select(0, drawn).transpose(0, 1) @ W.mT + b)
+        came = sizes.index_select(0, drawn).T
+        ask, remember = hidden.split([asked, len(drawn) - asked], dim=1)
+        logits = (ask @ query.mT * DIMENSION**-0.5) @ (remember @ key.mT).mT
+        attended = torch.softmax(logits, dim=-1) @ came[:, asked:, None]
+        loss = ((attended[..., 0] - came[:, :asked]) ** 2).mean(dim=1).sum()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return [x.detach().double().numpy() for x in (W, b[:, 0], query, key)]
+
+
+def attended_intervals(attention: Attention, sensor: int, series: Array, n: int, q: Array) -> Array:
+    """Weighted residual quantiles (T + 1, len(q)) of one sensor, after 0, 1, .., T of the residuals beyond the first n.
+
+    The memory of step j holds the pairs of the n residuals before it: pair i, with context series[i : i + w] and
+    residual series[i + w], is in it if j <= i < n + j - w.
+    """
+    w = attention.W.shape[-1]
+    queries, keys = encode(attention, sensor, np.lib.stride_tricks.sliding_window_view(series, w))
+    targets = series[w:]
+    out = np.empty((len(series) - n + 1, len(q)))
+    for start in range(0, len(out), CHUNK):
+        steps = np.arange(start, min(start + CHUNK, len(out)))
+        place = start + np.argsort(targets[start : n - w + steps[-1]], kind="stable")
+        valid = (place >= steps[:, None]) & (place < n - w + steps[:, None])
+        weights = attention_weights(queries[steps + n - w], keys[place], DIMENSION**-0.5, valid)
+        out[steps] = weighted_quantiles(targets[place], weights, q)
+    return out
 
 
 @storable
@@ -36,7 +145,7 @@ class HopCPTState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class HopCPTRule:
+class HopCPTRule(IntervalRule):
     """Settings of HopCPT and its sets."""
 
     alpha: float = 0.1
@@ -62,15 +171,11 @@ class HopCPTRule:
     def radii(self, state: HopCPTState, residuals: Array) -> tuple[tuple[Array, ...], HopCPTState]:
         """Lower and upper ends (T + 1, N) relative to the mean."""
         m, n = state.memory.shape
-        alpha = self.alpha / n if self.bonferroni else self.alpha
+        alpha = self.each(n)
         q = np.array([0.5 * alpha, 1.0 - 0.5 * alpha])
         series = np.concatenate([state.memory, residuals])
         ends = np.stack([attended_intervals(state.attention, i, series[:, i], m, q) for i in range(n)], axis=1)
         return (ends[..., 0], ends[..., 1]), HopCPTState(series[len(residuals) :], state.attention)
-
-    def shape(self, state: HopCPTState, parameters: tuple[Array, ...], mean: Array) -> IntervalBox:
-        """Boxes around the means, not symmetric in general."""
-        return IntervalBox(mean + parameters[0], mean + parameters[1])
 
 
 def HopCPT(
@@ -80,10 +185,7 @@ def HopCPT(
     updates: int = 1000,
     bonferroni: bool = False,
     seed: int = 0,
-    backbone: MeanModel | None = None,
-    wrap: AnyRule | None = None,
-    warmup: int = 50,
-    standardize: bool = True,
+    **row: Unpack[RowOptions],
 ) -> JointPredictor:
     """HopCPT (Auer et al.), a sensor at a time.
 
@@ -94,5 +196,4 @@ def HopCPT(
     28
     """
     rule = HopCPTRule(alpha, window, updates, bonferroni, seed)
-    name = "hopcpt"
-    return published(rule, name, backbone, wrap=wrap, warmup=warmup, standardize=standardize)
+    return published(rule, "hopcpt", **row)

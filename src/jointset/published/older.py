@@ -61,7 +61,7 @@ def from_older(stored: Stored) -> JointPredictor:
     own = rule if wrap is None else rule.own
     variant = getattr(own, "variant", USUAL[0])
     name = NAMES[type(own).__name__] + ("" if variant in USUAL else f"-{variant}")
-    predictor = published(own, name, parts["backbone"], wrap=wrap, warmup=parts["warmup"])
+    predictor = published(own, name, backbone=parts["backbone"], wrap=wrap, warmup=parts["warmup"])
     predictor.filter = replace(predictor.filter, cold=parts["cold"], unit=parts["scale"])
     for part in ("standardize", "sensors", "shift", "scale", "usual"):
         setattr(predictor, part, parts[part])

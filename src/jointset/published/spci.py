@@ -11,18 +11,16 @@ Reference: Xu and Xie, "Sequential predictive conformal inference for time serie
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from jointset.calibration.shared_level import AnyRule
-from jointset.contracts import Array, MeanModel
+from jointset.contracts import Array
 from jointset.errors import require, require_alpha
 from jointset.joint_predictor import JointPredictor
-from jointset.published.filter import published
+from jointset.published.filter import IntervalRule, RowOptions, published
 from jointset.published.forest import ForestSettings, ForestState, forest_intervals
 from jointset.published.multidim import DEPTH, REFIT, TREES
-from jointset.published.sets import IntervalBox
 from jointset.published.shortest_intervals import sliding_intervals
 from jointset.storage import storable
 
@@ -39,7 +37,7 @@ class SPCIState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class SPCIRule:
+class SPCIRule(IntervalRule):
     """Settings of SPCI and its sets."""
 
     variant: str = "forest"
@@ -76,7 +74,7 @@ class SPCIRule:
         """Lower and upper ends (T + 1, N) relative to the mean."""
         n = state.recent.shape[1]
         lower, upper = np.empty((2, len(residuals) + 1, n))
-        alpha = self.alpha / n if self.bonferroni else self.alpha
+        alpha = self.each(n)
         forests = list(state.forests)
         for i in range(n):
             if forests:
@@ -88,10 +86,6 @@ class SPCIRule:
         recent = np.concatenate([state.recent, residuals])[len(residuals) :]
         return (lower, upper), SPCIState(recent, tuple(forests))
 
-    def shape(self, state: SPCIState, parameters: tuple[Array, ...], mean: Array) -> IntervalBox:
-        """Boxes around the means, not symmetric in general."""
-        return IntervalBox(mean + parameters[0], mean + parameters[1])
-
 
 def SPCI(
     variant: str = "forest",
@@ -101,10 +95,7 @@ def SPCI(
     refit: int = REFIT,
     bonferroni: bool = False,
     seed: int = 0,
-    backbone: MeanModel | None = None,
-    wrap: AnyRule | None = None,
-    warmup: int = 50,
-    standardize: bool = True,
+    **row: Unpack[RowOptions],
 ) -> JointPredictor:
     """SPCI (Xu and Xie), a sensor at a time: `variant` is "forest" (the authors') or "empirical".
 
@@ -113,4 +104,4 @@ def SPCI(
     """
     rule = SPCIRule(variant, alpha, window, refit, bonferroni, seed)
     name = "spci" if variant == "forest" else f"spci-{variant}"
-    return published(rule, name, backbone, wrap=wrap, warmup=warmup, standardize=standardize)
+    return published(rule, name, **row)
