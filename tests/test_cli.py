@@ -448,7 +448,7 @@ def test_a_rule_beside_another_in_the_name_is_refused(folder: Path) -> None:
     ],
 )
 def test_sets_are_compared_where_both_methods_hold_the_target(own: Any, other: Any, said: str) -> None:
-    from jointset.commands.beside import verdict
+    from jointset.commands.advice import verdict
 
     found = {
         name: dict(zip(("joint", "log_mean_volume"), pair, strict=True)) | {"log_volume": -pair[1]}
@@ -459,7 +459,7 @@ def test_sets_are_compared_where_both_methods_hold_the_target(own: Any, other: A
 
 def test_the_simple_methods_are_calibrated_as_the_fitted_one() -> None:
     """On the rows after the same warm-up, in the same units."""
-    from jointset.commands.beside import beside
+    from jointset.commands.advice import beside
     from jointset.methods import parse, predictor_for
 
     how = {"alpha": 0.2, "warmup": 5, "standardize": False}

@@ -123,7 +123,7 @@ def readings(tmp_path, monkeypatch):
 
 def test_fit_and_demo_in_numbers(readings, monkeypatch):
     monkeypatch.setattr("jointset.report.demo.METHODS", {"kalman": False, "static": True})
-    monkeypatch.setattr("jointset.report.page.write_report", lambda folder, *rest: folder / "report.html")
+    monkeypatch.setattr("jointset.report.demo.write_report", lambda folder, *rest: folder / "report.html")
     found = answer("fit", "readings.csv", "--out", "model", "--method", "kalman", "--json")
     assert found["rows"] == {"training": 420, "calibration": 120, "test": 60} and found["scores"] == 71
     assert found["method"] == "kalman" and len(found["sensors"]) == 8 and 0.5 < found["test"]["joint"] <= 1.0

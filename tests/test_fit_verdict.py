@@ -7,9 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from jointset import Panel, generate_grssf
-from jointset.advice import what_to_try
 from jointset.cli import app
-from jointset.commands.beside import beside, verdict
+from jointset.commands.advice import beside, verdict, what_to_try
 from jointset.methods import load_predictor, parse, predictor_for
 from jointset.predicting.promise import Promise, promise_of
 

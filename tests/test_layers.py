@@ -15,7 +15,7 @@ LAYERS = {  # lowest first: a module belongs where the longest of its prefixes s
     "scores, regions, calibration": "regions regions_composite scores calibration",
     "predictor": "trust runs predicting horizons joint_predictor",
     "live and experiments": """streaming next_set plot planes writing datasets catalogue paper_rows published methods
-        door experiments advice adapters checks __init__""",
+        door experiments adapters checks __init__""",
     "live": "live",
     "bench, audits, report": "terminal paper pages bench audits report",
     "commands": "commands cli",

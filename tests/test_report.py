@@ -17,7 +17,7 @@ from jointset.datasets import generate_grssf
 from jointset.joint_predictor import Run
 from jointset.pages.shell import png
 from jointset.planes import most_correlated, section, shadow, telling_steps
-from jointset.report.demo import METHODS, TRACKS, compare, methods_here
+from jointset.report.demo import METHODS, TRACKS, compare, methods_here, write_report
 from jointset.report.figures import (
     coverage_figure,
     looks,
@@ -27,7 +27,6 @@ from jointset.report.figures import (
     score_figure,
     size_figure,
 )
-from jointset.report.page import write_report
 
 PICTURES = ("overview.png", "scores.png", "pair.png", "coverage.png", "sizes.png")
 

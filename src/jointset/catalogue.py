@@ -40,6 +40,7 @@ _conditional = partial(Method, family="conditional", mean="backbone", reference=
 _kalman = partial(
     Method, mean="own LGSSM", covariance="linear Kalman filter on the graph", family="filter", reference=PAPER
 )
+_var = partial(Method, make=VARFilter, mean="own VAR with calendar", tuned="held-out training rows", cost=8.0)
 _neural = partial(Method, family="filter", tuned="MLE", learned=True, package="torch", cost=10.0, reference=PAPER)
 
 OWN = (
@@ -144,23 +145,12 @@ OWN = (
         tuned="validation NLL",
         cost=4.0,
     ),
-    Method(
-        "var",
-        VARFilter,
-        mean="own VAR with calendar",
-        covariance="scales of the moment, moving correlations",
-        tuned="held-out training rows",
-        cost=8.0,
-    ),
-    Method(
+    _var("var", covariance="scales of the moment, moving correlations"),
+    _var(
         "space",
-        VARFilter,
-        mean="own VAR with calendar",
         covariance="that of var, radius from a window that stands",
-        tuned="held-out training rows",
         adaptive="window and ACI",
         rule="window",
-        cost=8.0,
         reference="SPACE, in words",
     ),
     Method(

@@ -22,7 +22,6 @@ from jointset.algebra.law_rows import (
     given_others_of,
     masked,
     others,
-    row_by_row,
     rows_at_once,
     sensor_indices,
 )
@@ -112,8 +111,7 @@ class DenseLaw:
         if e.ndim == 1:
             return function(e, self.covariance.observed(missing))
         if self.covariance.shared:
-            each = row_by_row if self.covariance.by_row else rows_at_once
-            return each(function, e, missing, self.covariance)
+            return rows_at_once(function, e, missing, self.covariance)
         size = max(1, CHUNK // e.shape[-1])
         edges = np.flatnonzero(np.diff(gaps)) + 1  # blocks of rows that all have gaps or all have none
         starts = sorted({0, *edges.tolist(), *range(0, len(e), size)})

@@ -87,10 +87,12 @@ def counted(started: Callable[..., None], what: str, total: int) -> Callable[[in
 def duration(seconds: float) -> str:
     """A time in words.
 
-    >>> duration(41.0), duration(200.0)
-    ('41 s', '3 min')
+    >>> duration(41.0), duration(200.0), duration(8000.0)
+    ('41 s', '3 min', '2.2 h')
     """
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def several(count: int, what: str) -> str:

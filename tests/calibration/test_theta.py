@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jointset.calibration.theta import SMOOTHINGS, start_theta, theta_forecast, update_theta
+from jointset.calibration.pid import SMOOTHINGS, start_theta, theta_forecast, update_theta
 
 
 def recursive(scores):

@@ -46,27 +46,14 @@ def contributions_of(e: Array, S: Any) -> Array:
     return solved**2 / precision
 
 
-def row_by_row(function: Callable[[Array, Any], Array], e: Array, missing: Array, S: Covariance) -> Array:
-    """A function of (residual, covariance) for rows (T, N) under one covariance: those with gaps one at a time."""
-    gaps = missing.any(-1)
-    whole = np.asarray(function(e[~gaps], S))
-    out = np.empty((len(e), *whole.shape[1:]))
-    out[~gaps] = whole
-    for t in np.flatnonzero(gaps).tolist():
-        out[t] = function(e[t], S.observed(missing[t]))
-    return out
-
-
 def rows_at_once(function: Callable[[Array, Any], Array], e: Array, missing: Array, S: Covariance) -> Array:
-    """The same, those with gaps in blocks."""
+    """A function of (residual, covariance) for rows (T, N) under one covariance: those with gaps in blocks, or each."""
     gaps = missing.any(-1)
     whole = np.asarray(function(e[~gaps], S))
     out = np.empty((len(e), *whole.shape[1:]))
     out[~gaps] = whole
-    partial = np.flatnonzero(gaps)
-    size = max(1, NUMBERS // e.shape[-1] ** 2)
-    for start in range(0, len(partial), size):
-        rows = partial[start : start + size]
+    partial, size = np.flatnonzero(gaps), max(1, NUMBERS // e.shape[-1] ** 2)
+    for rows in partial if S.by_row else [partial[k : k + size] for k in range(0, len(partial), size)]:
         out[rows] = function(e[rows], S.observed(missing[rows]))
     return out
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from jointset.bench.results import AHEAD, STEADY
 from jointset.contracts import Array
+from jointset.inputs.sensor_health import longest_run
 from jointset.joint_predictor import Run
 
 WINDOW = 500  # steps of the window whose coverage is the worst one
@@ -117,16 +118,6 @@ def steadiness(inside: Array, alpha: float) -> dict[str, float]:
     numbers = [figure for gap in gaps.values() for figure in (gap.mean(), np.quantile(gap, 0.9))]
     numbers += [(gaps[30] > OFF + 1e-9).mean(), longest_run(~inside)]
     return dict(zip(STEADY, map(float, numbers), strict=True))
-
-
-def longest_run(missed: Array) -> int:
-    """Length of the longest run of True.
-
-    >>> longest_run(np.array([True, False, True, True]))
-    2
-    """
-    ends = np.flatnonzero(~np.concatenate([[False], missed.astype(bool), [False]]))
-    return int(np.diff(ends).max()) - 1
 
 
 @cache

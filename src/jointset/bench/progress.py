@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from jointset.bench.plan import Task
 from jointset.bench.task import Done
-from jointset.terminal import note
+from jointset.terminal import duration, note
 
 
 @contextmanager
@@ -85,14 +85,3 @@ def what(task: Task) -> str:
     seeds = f"seed {task.seeds[0]}" if len(task.seeds) == 1 else f"seeds {task.seeds[0]}-{task.seeds[-1]}"
     mean = "" if task.backbone in ("own", "gpvar") else f" around {task.backbone}"
     return f"{task.cell} {task.protocol} {', '.join(task.names)}{mean}, {seeds}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words.
-
-    >>> duration(42.4), duration(600), duration(8000)
-    ('42 s', '10 min', '2.2 h')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -10,7 +10,7 @@ import typer
 
 from jointset.commands import completion, readings
 from jointset.errors import InputError, require, some
-from jointset.terminal import busy, note, one_by_one, phases, show_json, show_table
+from jointset.terminal import note, one_by_one, phases, show_json, show_table
 
 TRAINING = ("recipe", "steps")  # settings of a learned filter that make it another one; null where they are the default
 WIDTH = 150  # of the table where the output is no terminal
@@ -68,8 +68,8 @@ def audit_command(
         )
         assert model is not None and panel is not None
         fleet = readings.fleet_asked(drop, rename, ignore_unknown)
-        reading = {"layout": layout, "time_column": time_column, "day_first": day_first, "fleet": fleet}
-        _audit_model(model, panel, names, out, as_json, html, seed, reading)
+        asked = readings.Asked(layout, time_column, day_first, fleet)
+        _audit_model(model, panel, names, out, as_json, html, seed, asked)
         return
     require(model is None, "MODEL and --cells exclude each other: audit one or the other")
     changed = bool(drop or rename or ignore_unknown)
@@ -89,23 +89,17 @@ def _audit_model(
     as_json: bool,
     html: Path | None,
     seed: int,
-    reading: dict[str, Any],
+    asked: readings.Asked,
 ) -> None:
     from jointset.audits.collect import audit
     from jointset.audits.light import overall
     from jointset.audits.stored import about, audit_file, write_audits
-    from jointset.methods import load_predictor
-    from jointset.panel import Panel
     from jointset.writing import output_file
 
     if html is not None:
         output_file(html, (".html",))
-    with busy("reading"):
-        predictor = load_predictor(model)
-        reading["fleet"] = reading["fleet"]._replace(left_out=predictor.left_out)
-        data = Panel.read(panel, directed=True, sensors=predictor.sensors, notice=note, **reading)
-    if predictor.repeats(data):
-        note("these rows begin before the last row the model has seen: audits on known rows flatter")
+    predictor = readings.opened(model)
+    data = asked.after(predictor, panel, "audits on known rows flatter")
     silent = [name for name, seen in zip(data.sensors, data.mask.T, strict=True) if not seen.any()]
     if silent:
         note(f"no reading of {some(silent)} in these rows: audits of single sensors leave them out")

@@ -100,10 +100,9 @@ def fit_command(
     The model ends where the file ends: `predict` and `stream` go on from there. Exit code 3: it is written, but its
     sets held far fewer of the last rows than promised (15 points or more under the target, and less than chance has).
     """
-    from jointset.advice import verdict_on
     from jointset.catalogue import LEARNED, ONE_AT_A_TIME
+    from jointset.commands.advice import beside, show_beside, verdict_on
     from jointset.commands.ahead import show_run_ahead
-    from jointset.commands.beside import beside, show_beside
     from jointset.horizons.calibrating_ahead import require_horizon
     from jointset.inputs.adjacency import correlation_knn
     from jointset.inputs.fleet import without_dead

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from jointset.commands import readings
 from jointset.errors import require
-from jointset.terminal import busy, note, phases, several
+from jointset.terminal import busy, phases, several
 
 
 def impute_command(
@@ -33,8 +33,6 @@ def impute_command(
     Every row is filled from itself and the rows before it. The model stays as it is; it must have been fitted with
     --impute. A sensor of the model without a column counts as missing in every row.
     """
-    from jointset.methods import load_predictor
-    from jointset.panel import Panel
     from jointset.predicting.imputation import impute_rows
     from jointset.predicting.limits import limits_asked
     from jointset.writing import TABLES, output_file, write_panel, write_table
@@ -44,12 +42,8 @@ def impute_command(
         if path is not None:
             output_file(path, kinds)
     fleet, limits = readings.fleet_asked(drop, rename, ignore_unknown), limits_asked(lowest, highest)
-    with busy("loading the model"):
-        predictor = load_predictor(model)
-    options: dict[str, Any] = {"layout": layout, "time_column": time_column, "day_first": day_first, "notice": note}
-    with busy("reading"):
-        fleet = fleet._replace(left_out=predictor.left_out)
-        data = Panel.read(panel, sensors=predictor.sensors, fleet=fleet, directed=True, **options)
+    predictor = readings.opened(model)
+    data = readings.Asked(layout, time_column, day_first, fleet).after(predictor, panel)
     with phases(len(data), alike=True) as started:
         found = impute_rows(predictor, data, limits, progress=lambda rows: started("filling", rows))
     gaps = int((~data.mask).sum())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jointset.commands import readings
 from jointset.errors import require
-from jointset.terminal import busy, note, phases, several, show_json, show_region, show_summary, show_trust
+from jointset.terminal import busy, phases, several, show_json, show_region, show_summary, show_trust
 
 if TYPE_CHECKING:
     from jointset.contracts import Array
@@ -53,8 +53,6 @@ def predict_command(
     after the last row, of PANEL where there is one.
     """
     from jointset.inputs.outliers import warn_absurd
-    from jointset.methods import load_predictor
-    from jointset.panel import Panel
     from jointset.predicting.imputation import impute_rows
     from jointset.predicting.limits import limits_asked
     from jointset.writing import TABLES, output_file, write_run, write_table
@@ -65,8 +63,7 @@ def predict_command(
     for path in (out, impute):
         if path is not None:
             output_file(path, TABLES)
-    with busy("loading the model"):
-        predictor = load_predictor(model)
+    predictor = readings.opened(model)
     limits = limits_asked(lowest, highest)
     if horizon is not None:
         predictor.predict(horizon=horizon)  # refused before any row is read
@@ -82,12 +79,8 @@ def predict_command(
         if not as_json:
             show_trust(predictor)
         return
-    options: dict[str, Any] = {"layout": layout, "time_column": time_column, "day_first": day_first, "notice": note}
-    with busy("reading"):
-        fleet = fleet._replace(left_out=predictor.left_out)
-        data = Panel.read(panel, sensors=predictor.sensors, fleet=fleet, directed=True, **options)
-    if predictor.repeats(data):
-        note("these rows begin before the last row the model has seen: coverage on known rows flatters")
+    asked = readings.Asked(layout, time_column, day_first, fleet)
+    data = asked.after(predictor, panel, "coverage on known rows flatters")
     warn_absurd(data, "new")
     filled = None
     if impute is not None:

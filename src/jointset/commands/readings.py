@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from jointset.terminal import busy, note
+
 if TYPE_CHECKING:
     from jointset.inputs.fleet import Fleet
+    from jointset.joint_predictor import JointPredictor
+    from jointset.panel import Panel
 
 Alpha = Annotated[float, typer.Option(help="Miss rate: 0.1 asks for 90 % coverage.")]
 Model = Annotated[Path, typer.Argument(help="Model folder written by `jointset fit`.")]
@@ -33,6 +37,34 @@ DropDead = Annotated[
 
 Lowest = Annotated[float | None, typer.Option("--min", help="Smallest reading there can be: cuts off bounds shown.")]
 Highest = Annotated[float | None, typer.Option("--max", help="Largest reading there can be: cuts off bounds shown.")]
+
+
+class Asked(NamedTuple):
+    """How the rows of a file are to be read, from the options above."""
+
+    layout: str
+    time_column: str | None
+    day_first: bool
+    fleet: Fleet
+
+    def after(self, predictor: JointPredictor, path: Path, flatters: str = "") -> Panel:
+        """Rows of the sensors of a model; where they begin among those it has seen, it is said what that flatters."""
+        from jointset.panel import Panel
+
+        asked = self._asdict() | {"fleet": self.fleet._replace(left_out=predictor.left_out)}
+        with busy("reading"):
+            data = Panel.read(path, sensors=predictor.sensors, directed=True, notice=note, **asked)
+        if flatters and predictor.repeats(data):
+            note(f"these rows begin before the last row the model has seen: {flatters}")
+        return data
+
+
+def opened(model: Path) -> JointPredictor:
+    """The model of a folder."""
+    from jointset.methods import load_predictor
+
+    with busy("loading the model"):
+        return load_predictor(model)
 
 
 def fleet_asked(drop: list[str] | None, rename: Path | None, ignore_unknown: bool) -> Fleet:

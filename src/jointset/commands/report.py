@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from jointset.commands import readings
 from jointset.errors import require
-from jointset.terminal import busy, note, phases
+from jointset.terminal import busy, phases
 
 
 def report_command(
@@ -41,9 +41,9 @@ def report_command(
     if out is not None:
         output_file(out, (".html", ".htm"))
     if (folder / "model.json").is_file():
-        options: dict[str, Any] = {"layout": layout, "time_column": time_column, "day_first": day_first, "notice": note}
         fleet = readings.fleet_asked(drop, rename, ignore_unknown)
-        page = model_page(folder, rows, folder / "report.html" if out is None else out, options, fleet)
+        asked = readings.Asked(layout, time_column, day_first, fleet)
+        page = model_page(folder, rows, folder / "report.html" if out is None else out, asked)
     else:
         require(rows is None, f"{folder} is not a model folder: rows go with a model that `jointset fit` wrote")
         page = benchmark_page(folder, out)
@@ -58,21 +58,12 @@ def benchmark_page(folder: Path, out: Path | None) -> Path:
         return write_report(folder, out)
 
 
-def model_page(folder: Path, rows: Path | None, out: Path, options: dict[str, Any], fleet: Any) -> Path:
+def model_page(folder: Path, rows: Path | None, out: Path, asked: readings.Asked) -> Path:
     """Write the page of a model, and of rows that it has not seen."""
-    from jointset.methods import load_predictor
-    from jointset.panel import Panel
     from jointset.report.model_page import write_model_page
 
-    with busy("loading the model"):
-        predictor = load_predictor(folder)
-    panel = None
-    if rows is not None:
-        with busy("reading"):
-            fleet = fleet._replace(left_out=predictor.left_out)
-            panel = Panel.read(rows, sensors=predictor.sensors, fleet=fleet, directed=True, **options)
-        if predictor.repeats(panel):
-            note("these rows begin before the last row the model has seen: coverage on known rows flatters")
+    predictor = readings.opened(folder)
+    panel = None if rows is None else asked.after(predictor, rows, "coverage on known rows flatters")
     with phases(0 if panel is None else len(panel), alike=True) as started:
         name = folder.resolve().name
         write_model_page(out, name, predictor, panel, lambda count: started("going through the rows", count))

@@ -38,7 +38,6 @@ def sensors_command(
     weights of a method serve all sensors alike (kalman, kalman-tuned, gnf-node).
     """
     from jointset.inputs.fleet import Fleet, names_listed
-    from jointset.methods import load_predictor
     from jointset.predicting.membership import health_table
     from jointset.writing import model_folder
 
@@ -47,8 +46,7 @@ def sensors_command(
     require(changes or out is None, "nothing to change: give --drop, --rename or --add, or leave --out out")
     require(not changes or out is not None, "a changed model is written to a folder: give --out MODEL2")
     require(bool(joining) or graph is None, "--graph gives the neighbours of new sensors: give --add too")
-    with busy("loading the model"):
-        predictor = load_predictor(model)
+    predictor = readings.opened(model)
     if not changes:
         table = health_table(predictor)
         if as_json:

@@ -84,8 +84,7 @@ def tell(seed: int, alpha: float, out: Path, as_json: bool) -> None:
 def compare_methods(track: str, n: int, seed: int, length: int, alpha: float, out: Path, as_json: bool) -> None:
     """Compare a few methods on a simulated network and write a report page."""
     from jointset.datasets import generate_grssf
-    from jointset.report.demo import METHODS, TRACKS, compare, methods_here
-    from jointset.report.page import write_report
+    from jointset.report.demo import METHODS, TRACKS, compare, methods_here, write_report
     from jointset.writing import new_folder
 
     methods = methods_here()

@@ -11,7 +11,7 @@ import typer
 
 from jointset.commands import readings
 from jointset.errors import require
-from jointset.terminal import busy, note, several
+from jointset.terminal import note, several
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
@@ -46,7 +46,6 @@ def stream_command(
     changes nothing. In long CSV the rows of one time are one reading; it is answered when all sensors have been read,
     or when a row of a later time comes.
     """
-    from jointset.methods import load_predictor
     from jointset.next_set import next_sets
     from jointset.predicting.limits import limits_asked
     from jointset.predicting.saving import RegularSaves
@@ -55,8 +54,7 @@ def stream_command(
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's stop is a Ctrl-C
     saves = None if save_every is None else RegularSaves(model, save_every, note)
-    with busy("loading the model"):
-        predictor = load_predictor(model)
+    predictor = readings.opened(model)
     options: dict[str, Any] = {"format": format, "layout": layout, "time_column": time_column, "day_first": day_first}
     fleet = readings.fleet_asked(drop, rename, ignore_unknown)
     options |= {"fleet": fleet, "limits": limits_asked(lowest, highest), "notice": note}

@@ -9,14 +9,34 @@ many gaps the block of the sensors that were read is inverted, and F, as sparse 
 
 from __future__ import annotations
 
+import ctypes
+from contextlib import suppress
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jointset.algebra.covariance import Bordered, Covariance
-from jointset.algebra.freed_memory import keep_freed_memory
 from jointset.algebra.triangles import add_to_diagonal, cholesky, solve_lower
 from jointset.contracts import Array
+
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # numbers of these settings in glibc's malloc.h
+LARGEST = 32 * 2**20  # bytes of a matrix that is taken from the process's own memory
+KEPT = 512 * 2**20  # bytes of free memory that are not handed back
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Have the process keep what it frees, once for all; where its library knows no such setting nothing happens.
+
+    Without it the system takes every large matrix back and clears it anew for the next row, which costs more than the
+    algebra.
+    """
+    with suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(MMAP_THRESHOLD, LARGEST)
+        library.mallopt(TRIM_THRESHOLD, KEPT)
+
 
 NOTHING = 1e-20  # of the process noise: a covariance far below it is rounded to zero
 WIDTH = 32  # rows of a matrix in one product

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import zipfile
+from collections.abc import Callable
 from typing import IO
 
 import numpy as np
@@ -55,11 +57,18 @@ def parse_load(paths: Paths) -> Panel:
         return Panel(matrix(table, clients), tuple(clients), timestamps=clock_seconds(table.column(0)))
 
 
-AQI = Dataset(
+def _zip(file: str, digest: str, size: int, page: str, parse: Callable[[Paths], Panel]) -> tuple[Home, ...]:
+    """The home of a set of the repository: one archive."""
+    remote = Remote(f"https://archive.ics.uci.edu/static/public/{file}", file.rpartition("/")[2], digest, size)
+    return (Home("UCI zip", page, (remote,), parse),)
+
+
+_uci = functools.partial(Dataset, licence="CC BY 4.0")
+
+AQI = _uci(
     name="aqi",
     title="Beijing multi-site air quality, PM2.5",
     source="Beijing Municipal Environmental Monitoring Center, UCI repository 501",
-    licence="CC BY 4.0",
     citation="Chen: Beijing Multi-Site Air Quality. UCI Machine Learning Repository, 2017. doi:10.24432/C5RK5G; "
     "Zhang, Guo, Dong, He, Xu and Chen: Cautionary tales on air-quality improvement in Beijing. Proc. R. Soc. A, 2017",
     url=AIR,
@@ -70,20 +79,12 @@ AQI = Dataset(
     sensor_word="stations",
     notes="The zip has no places of the stations. The paper speaks of 37 stations and 17,520 hours; this public set "
     "has 12 stations and 35,064 hours",
-    homes=(
-        Home(
-            "UCI zip",
-            AIR,
-            (
-                Remote(
-                    "https://archive.ics.uci.edu/static/public/501/beijing+multi+site+air+quality+data.zip",
-                    "beijing+multi+site+air+quality+data.zip",
-                    "b04da438b2f331ac0ffd45aebdfec0d20d2367feb5f6948c4b1f7ce1191e33c4",
-                    8_192_212,
-                ),
-            ),
-            parse_air,
-        ),
+    homes=_zip(
+        "501/beijing+multi+site+air+quality+data.zip",
+        "b04da438b2f331ac0ffd45aebdfec0d20d2367feb5f6948c4b1f7ce1191e33c4",
+        8_192_212,
+        AIR,
+        parse_air,
     ),
     facts=(
         facts.period("2013-03-01T00:00:00", "2017-02-28T23:00:00"),
@@ -93,11 +94,10 @@ AQI = Dataset(
     ),
 )
 
-ELEC_UCI = Dataset(
+ELEC_UCI = _uci(
     name="elec-uci",
     title="Electricity load diagrams, quarter hours of all 370 clients",
     source="Elergone, Portugal, UCI repository 321",
-    licence="CC BY 4.0",
     citation="Trindade: ElectricityLoadDiagrams20112014. UCI Machine Learning Repository, 2015. doi:10.24432/C58C86",
     url=LOAD,
     shape=(140_256, 370),
@@ -108,20 +108,12 @@ ELEC_UCI = Dataset(
     sensor_word="clients",
     notes="Clients that came later read zero before. The paper's cell is `elec`, the hourly series of 321 clients that "
     "LSTNet made of this file by a rule that was not published in full",
-    homes=(
-        Home(
-            "UCI zip",
-            LOAD,
-            (
-                Remote(
-                    "https://archive.ics.uci.edu/static/public/321/electricityloaddiagrams20112014.zip",
-                    "electricityloaddiagrams20112014.zip",
-                    "f6c4d0e0df12ecdb9ea008dd6eef3518adb52c559d04a9bac2e1b81dcfc8d4e1",
-                    261_335_609,
-                ),
-            ),
-            parse_load,
-        ),
+    homes=_zip(
+        "321/electricityloaddiagrams20112014.zip",
+        "f6c4d0e0df12ecdb9ea008dd6eef3518adb52c559d04a9bac2e1b81dcfc8d4e1",
+        261_335_609,
+        LOAD,
+        parse_load,
     ),
     facts=(facts.period("2011-01-01T00:15:00", "2015-01-01T00:00:00"), facts.cadence(900), facts.missing(0)),
 )
