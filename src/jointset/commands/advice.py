@@ -75,7 +75,7 @@ def verdict(found: dict[str, dict[str, float]], alpha: float) -> str:
 
 
 FAR_OFF = 3  # exit code of `jointset fit` when the test block is far under the target
-MOST = 3  # things named at once
+NAMED = 3  # things named at once
 ROWS_A_SENSOR = 10  # training rows a sensor below which a covariance is a guess
 GAPPY = 0.2  # share of rows with a gap from which the published methods suffer
 
@@ -155,4 +155,4 @@ def what_to_try(
     if drift and not wrapped and name.method != "ewma":
         found.append("--method=ewma+aci, whose shape follows the readings too")
     found.append("rows that are more like those to come" if drift else "another method: jointset bench compares them")
-    return found[:MOST]
+    return found[:NAMED]
