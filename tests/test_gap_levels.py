@@ -139,3 +139,36 @@ def test_complete_calibration_rows_say_nothing_of_outages():
     panel = walk_with_outages(2000)
     whole = panel.with_values(np.where(np.isnan(panel.values), 0.0, panel.values))
     assert predictor_for("static+aci").fit(panel[:800]).calibrate(whole[800:]).score.gaps.back == (0.0,) * 3
+
+
+def test_a_long_run_and_steps_know_the_same_of_strata_and_outages():
+    panel, _ = rough_where_gaps(3600, seed=3)
+    values = panel.values.copy()
+    values[700:1400:60], values[1800:1830] = np.nan, np.where(np.isnan(values[1800:1830]), 0.0, values[1800:1830])
+    values[2000:3600:37] = np.nan
+    panel = panel.with_values(values)
+    predictor = predictor_for("static+aci").fit(panel[:700]).calibrate(panel[700:1800])
+    assert any(predictor.score.gaps.back)
+    live, run = predictor.copy(), predictor.run(panel[1800:], regions=False)
+    outcomes = [live.update(y) for y in values[1800:]]
+    np.testing.assert_allclose([one.radius for one in outcomes], run.radius, rtol=1e-11)
+    assert [one.inside for one in outcomes] == run.inside.tolist()
+    for name in ("logs", "shares", "seen", "since"):
+        mine, theirs = (getattr(one.score.gaps, name) for one in (predictor, live))
+        np.testing.assert_allclose(mine, theirs, atol=1e-11)
+    assert live.calibration_state[2:] == predictor.calibration_state[2:]
+
+
+def test_complete_rows_before_the_first_gap_do_not_count():
+    y = np.zeros((8, N))
+    y[5, :3] = np.nan
+    walk, gaps = (
+        Strata(Mahalanobis(GapScale(0.9, 28.0)), ACI(0.1), ACI(0.1).start(np.arange(50.0))),
+        GapScale(0.9, 28.0),
+    )
+    walk.course(np.full(8, 20.0), y)
+    for row in y:
+        gaps = after_row(gaps, int(stratum(row)), inside=True)
+    found = gaps_of(walk.score)
+    assert found.seen == gaps.seen == (2, 0, 1, 0, 0)
+    np.testing.assert_allclose((found.shares, found.logs[:5]), (gaps.shares, gaps.logs[:5]), rtol=1e-12)

@@ -98,8 +98,9 @@ class Sizes:
         missing = np.isnan(y)
         if not missing.any():
             return ends
-        reach = np.where(missing | missing.all(-1, keepdims=True), 1.0, self.reach(y))
-        lower, upper = (np.where(reach == 1.0, end, self.center + reach * (end - self.center)) for end in ends)
+        reach = self.reach(y)
+        kept = missing | missing.all(-1, keepdims=True) | (reach == 1.0)
+        lower, upper = (np.where(kept, end, self.center + reach * (end - self.center)) for end in ends)
         return lower, upper
 
     def reach(self, y: Array) -> Array:

@@ -1,4 +1,4 @@
-"""DtACI's levels and PID's starting point."""
+"""DtACI's levels, PID's starting point, ACI one score at a time."""
 
 import math
 
@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jointset.calibration import PID, DtACI, Split
+from jointset.calibration import ACI, PID, DtACI, Split
 from jointset.calibration.pool import start_pool
 from jointset.calibration.quantiles import score_quantile
+from jointset.calibration.sequence import stepping
 
 scores_lists = st.lists(st.floats(0, 100) | st.just(math.inf), max_size=30)
 
@@ -66,3 +67,16 @@ def test_saturated_integrator_is_counted():
     radii, state = rule.run(rule.start(np.arange(20.0)), np.full(50, 1e6))
     assert np.isinf(radii).any()
     assert rule.infinite_share(state) == np.isinf(radii).mean()
+
+
+@pytest.mark.parametrize("clip", [None, (1e-4, 1 - 1e-4), (0.05, 0.2)])
+def test_aci_strides_as_it_steps(clip):
+    rng = np.random.default_rng(1)
+    rule, scores = ACI(0.1, gamma=0.04, clip=clip), rng.random(600) * np.repeat([1.0, 3.0, 0.1], 200)
+    scores[50:60] = np.nan
+    state = rule.start(rng.random(100))
+    step, after = stepping(rule, state)
+    for score in scores.tolist():
+        assert step(score) == rule.radius(state)
+        state = rule.update(state, score)
+    assert after()[2:] == state[2:] and after().level == pytest.approx(state.level, abs=1e-12) and state.limited > 0

@@ -126,7 +126,10 @@ BREAKS = {
     "inside_is_score_at_most_radius": ("score", {"region": lambda true, law, radius: true(law, radius * 0.5)}),
     "sets_have_a_size": ("score", {"region": lambda true, law, radius: true(law, radius * np.inf)}),
     "the_middle_is_inside": ("score", {"region": complete_rows_only}),
-    "an_empty_row_moves_no_radius": ("calibration", {"update": gaps_as_zeros, "run": gaps_as_zeros}),
+    "an_empty_row_moves_no_radius": (
+        "calibration",
+        {"update": gaps_as_zeros, "run": gaps_as_zeros, "strides": lambda true, state: None},
+    ),
 }
 
 

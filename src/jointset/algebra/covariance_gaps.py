@@ -29,7 +29,7 @@ class PartialRows:
 
     @cached_property
     def _groups(self) -> list[tuple[Array, Array, Array, bool]]:
-        """Patterns (u,) with as many places (u, k), the inverses (u, k, k) of their blocks, and whether P is cut."""
+        """Patterns (u,) with as many places (u, k), their blocks (u, k, k), and whether those are cut from P."""
         found = []
         for patterns, places in same_count(self.patterns):
             few = 2 * places.shape[1] <= self.patterns.shape[1]
@@ -40,19 +40,15 @@ class PartialRows:
             found.append((patterns, places, blocks, few))
         return found
 
-    @cached_property
-    def _inverses(self) -> list[Array]:
-        return [np.linalg.inv(blocks) for _, _, blocks, _ in self._groups]
-
-    def _rows(self) -> Iterator[tuple[Array, Array, Array, Array, bool]]:
-        """Of every group its rows (g,), which pattern each has (g,), places (u, k), inverses (u, k, k), and the way."""
-        number = np.full(len(self.patterns), -1)
-        for (patterns, places, _, few), inverses in zip(self._groups, self._inverses, strict=True):
-            number[:] = -1
-            number[patterns] = np.arange(len(patterns))
-            own = number[self.which]
-            rows = np.flatnonzero(own >= 0)
-            yield rows, own[rows], places, inverses, few
+    def _rows(self) -> Iterator[tuple[Array, Array, int]]:
+        """Rows (g,) of every group, and which of its patterns each has (g,); the number of the group."""
+        group, number = np.empty((2, len(self.patterns)), dtype=int)
+        for i, (patterns, *_) in enumerate(self._groups):
+            group[patterns], number[patterns] = i, np.arange(len(patterns))
+        group, number = group[self.which], number[self.which]
+        for i in range(len(self._groups)):
+            rows = np.flatnonzero(group == i)
+            yield rows, number[rows], i
 
     @cached_property
     def log_det(self) -> Array:
@@ -66,9 +62,14 @@ class PartialRows:
         """Squared distances (T,)."""
         out, filled, pulled = np.empty(len(e)), e.copy(), e @ self.whole.precision
         from_whole = np.ones(len(e), dtype=bool)
-        for rows, own, places, inverses, few in self._rows():
+        for rows, own, i in self._rows():
+            _, places, blocks, few = self._groups[i]
             at = (rows[:, None], places[own])
-            solved = np.einsum("gij,gj->gi", inverses[own], (pulled if few else e)[at])
+            right = (pulled if few else e)[at]
+            if 2 * len(blocks) > len(rows):  # few rows a pattern: no inverse pays
+                solved = np.linalg.solve(blocks[own], right[..., None])[..., 0]
+            else:
+                solved = np.einsum("gij,gj->gi", np.linalg.inv(blocks)[own], right)
             if few:
                 filled[at] = -solved
             else:
@@ -81,8 +82,9 @@ class PartialRows:
         P, diagonal = self.whole.precision, self.whole.precision_diagonal
         pulled = e @ P
         solved, precision = np.zeros(e.shape), np.ones(e.shape)
-        for rows, own, places, inverses, few in self._rows():
-            at = (rows[:, None], places[own])
+        for rows, own, i in self._rows():
+            _, places, blocks, few = self._groups[i]
+            inverses, at = np.linalg.inv(blocks), (rows[:, None], places[own])
             if few:
                 columns = P[places]  # (u, k, N)
                 lost = np.einsum("uki,ukl,uli->ui", columns, inverses, columns, optimize=True)

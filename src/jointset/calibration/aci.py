@@ -10,7 +10,7 @@ import numpy as np
 
 from jointset.calibration.pool import ScorePool, inside, require_pool, slide, start_pool
 from jointset.calibration.quantiles import GUARD, score_quantile
-from jointset.calibration.sequence import CLIP, Clip, Limited, at_edge, hold_missing, require_clip
+from jointset.calibration.sequence import CLIP, Clip, Limited, Stepping, at_edge, hold_missing, require_clip
 from jointset.calibration.tails import tail_edge, tail_radius
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
@@ -99,12 +99,50 @@ class ACI(Limited[ACIState]):
 
     def run(self, state: ACIState, scores: Array) -> tuple[Array, ACIState]:
         """Radii (T,) and the state after the last score."""
-        if self.lookback or self.momentum or self.tail or self.quantile != "conformal":
+        if not self._plain:
             return super().run(state, scores)
         values = np.asarray(scores, dtype=float)
         observed = ~np.isnan(values)
         radii, last = self._run_frozen(state, values[observed])
         return hold_missing(radii, self.radius(last), observed), last
+
+    def strides(self, state: ACIState) -> Stepping[ACIState] | None:
+        """See `Striding`: the plain rule on a frozen pool."""
+        scores = state.pool.scores
+        if not self._plain or not len(scores):
+            return None
+        padded, size, top = _padded(scores).tolist(), len(scores) + 1, 1.0 - GUARD
+        (low, high), (first, last) = (self.clip, (1, size - 1)) if self.clip else ((-math.inf, math.inf), (0, size))
+        hit, miss = self.gamma * self.alpha, self.gamma * (self.alpha - 1.0)
+        level, errors, steps, limited = state.level, state.errors, state.steps, state.limited
+
+        def step(score: float) -> float:
+            nonlocal level, errors, steps, limited
+            wanted = size * (top - level)
+            place = int(wanted) + 1 if wanted >= 0.0 else 0
+            radius: float = padded[place if first <= place <= last else first if place < first else last]
+            if score != score:
+                return radius
+            steps += 1
+            if not (low < level < high and 0 < place < size):
+                limited += 1
+            errors = score > radius
+            if errors:
+                level += miss
+                if level < low:
+                    level = low
+            else:
+                level += hit
+                if level > high:
+                    level = high
+            return radius
+
+        return step, lambda: ACIState(level, state.pool, float(errors), float(steps > state.steps), steps, limited)
+
+    @property
+    def _plain(self) -> bool:
+        """Whether all that moves is the level."""
+        return not (self.lookback or self.momentum or self.tail) and self.quantile == "conformal"
 
     def _wanted(self, state: ACIState) -> float:
         """Radius at the present level, without bounds."""
@@ -164,5 +202,9 @@ class ACI(Limited[ACIState]):
 def _radii(pool: Array, levels: Array) -> Array:
     """Split-conformal radii (T,) at many levels, as `score_quantile` at each."""
     index = np.floor((len(pool) + 1) * (1.0 - GUARD - levels)).astype(int)
-    padded = np.concatenate(((-math.inf,), pool, (math.inf,)))
-    return padded[np.clip(index + 1, 0 if len(pool) else 1, len(pool) + 1)]
+    return _padded(pool)[np.clip(index + 1, 0 if len(pool) else 1, len(pool) + 1)]
+
+
+def _padded(pool: Array) -> Array:
+    """The pool (m,) between the radii of the empty set and of the whole space."""
+    return np.concatenate(((-math.inf,), pool, (math.inf,)))

@@ -31,6 +31,7 @@ import numpy as np
 from jointset.abilities import follows_clock
 from jointset.algebra.partial import EDGES, RETURN, UNCALIBRATED, GapScale, returning, stratum
 from jointset.calibration.quantiles import score_quantile
+from jointset.calibration.sequence import stepping
 from jointset.calibration.shared_level import (
     AnyRule,
     Course,
@@ -47,6 +48,7 @@ from jointset.contracts import Array, Score
 RATE = 0.2  # of a logarithm, for a miss in a stratum that is rare
 HASTE, SOON = 3.0, 20.0  # times RATE that is added for the first row, and rows after which it is half
 MEMORY = 500.0  # rows that the shares of the strata look back at
+NEARLY = 1.0 - 1e-9  # the share of a stratum at most, once there was a row of another
 OUTAGES = 10  # in the calibration rows from which on they have a factor
 S = TypeVar("S", bound=Score[Any])  # of whatever law
 
@@ -73,7 +75,7 @@ def _move(logs: list[float], shares: list[float], seen: list[int], place: int, i
     logs[place] -= rate * alpha if inside else rate * (alpha - 1.0)
     for s in range(len(shares)):
         shares[s] -= shares[s] / MEMORY
-    shares[place] += 1.0 / MEMORY
+    shares[place] = min(shares[place] + 1.0 / MEMORY, NEARLY)
 
 
 def _return(logs: list[float], since: int, inside: bool, alpha: float) -> None:
@@ -81,6 +83,41 @@ def _return(logs: list[float], since: int, inside: bool, alpha: float) -> None:
     k = bisect_right(RETURN, since)
     if k < len(RETURN):
         logs[k - len(RETURN)] += RATE * ((not inside) - alpha)
+
+
+def _rates(places: Array, read: Array, gaps: GapScale) -> tuple[Array, GapScale]:
+    """How fast the stratum of each row (T,) moves, 0 without a reading, and the scale with the shares after them.
+
+    What `after_row` does to shares and counts, which do not depend on scores: shares by blocks of sums, as
+    s_t = d^t (s_0 + sum_i x_i d^-i / MEMORY), d = 1 - 1 / MEMORY.
+    """
+    rates, shares, seen = np.zeros(len(places)), np.array(gaps.shares), np.array(gaps.seen)
+    alone = shares[places] == 1.0  # all rows so far were of this one
+    begin = len(places) if not (other := read & ~alone).any() else int(other.argmax())
+    moving = np.flatnonzero(read[begin:]) + begin
+    if not len(moving):
+        return rates, gaps
+    for rows in np.array_split(moving, len(moving) // int(MEMORY) + 1):
+        own, t = places[rows], np.arange(len(rows))
+        decay = (1.0 - 1.0 / MEMORY) ** np.arange(len(rows) + 1.0)
+        arrived = np.zeros((len(shares), len(rows) + 1))
+        arrived[own, t + 1] = 1.0
+        soon = (seen[:, None] + np.cumsum(arrived, axis=1))[own, t + 1] / SOON
+        arrived[own, t + 1] /= MEMORY * decay[1:]
+        course = np.minimum(decay * (shares[:, None] + np.cumsum(arrived, axis=1)), NEARLY)
+        rates[rows] = RATE * (1.0 + HASTE / (1.0 + soon)) * (1.0 - course[own, t])
+        shares, seen = course[:, -1], seen + np.bincount(own, minlength=len(seen))
+    return rates, gaps._replace(shares=tuple(shares.tolist()), seen=tuple(seen.tolist()))
+
+
+def _trace(logs: tuple[float, ...], places: list[int], after: list[float]) -> Array:
+    """Logs of the strata (T, S) before each row, from those of its own stratum after it."""
+    t, strata = np.arange(len(places)), len(EDGES) + 1
+    latest = np.zeros((strata, len(places) + 1), dtype=int)
+    latest[places, t + 1] = t + 1
+    latest = np.maximum.accumulate(latest, axis=1)[:, :-1]
+    trace = np.array([0.0, *after])[latest]
+    return np.where(latest > 0, trace, np.array(logs[:strata])[:, None]).T
 
 
 def gaps_of(score: object) -> GapScale | None:
@@ -174,29 +211,35 @@ class Strata(Generic[S]):
         self, scores: Array, places: list[int], gaps: GapScale, clock: list[int] | None
     ) -> tuple[Course, Array]:
         """Row by row with one radius, on plain numbers; a row without a reading moves nothing."""
-        rule, state, alpha = self.rule, self.state, 1.0 - gaps.level
-        logs, shares, seen = list(gaps.logs), list(gaps.shares), list(gaps.seen)
-        radii, shown, trace = [], [], []
-        back, since, told = gaps.back, gaps.since, any(gaps.back)
-        for t, (score, place) in enumerate(zip(scores.tolist(), places, strict=True)):
-            state = state if clock is None else expecting(rule, state, clock[t])
-            after = returning(back, logs, since)
-            lift, own = math.exp(logs[0] + after), score * math.exp(-logs[place] - after)
-            trace.append(tuple(logs))
-            radii.append(float(rule.radius(state)) * lift)
-            shown.append(own * lift)
-            state = rule.update(state, own)
-            read, inside = score == score, shown[-1] <= radii[-1]
-            if read and shares[place] != 1.0:
-                _move(logs, shares, seen, place, inside, alpha)
-            if told and read:
-                _return(logs, since, inside, alpha)
+        alpha, exp, logs = 1.0 - gaps.level, math.exp, list(gaps.logs)
+        assert not isinstance(self.rule, SharedLevel)
+        step, after = stepping(self.rule, self.state, clock)
+        rates, gaps = _rates(np.asarray(places), ~np.isnan(scores), gaps)
+        radii, owns, moved_to = [], [], []
+        back, since, told, factor = gaps.back, gaps.since, any(gaps.back), 0.0
+        returns: list[tuple[float, ...]] = []
+        for score, place, rate in zip(scores.tolist(), places, rates.tolist(), strict=True):
             if told:
+                factor = returning(back, logs, since)
+                returns.append((factor, *logs[-len(RETURN) :]))
+            own = score * exp(-logs[place] - factor)
+            radius = step(own)
+            radii.append(radius)
+            owns.append(own)
+            inside = own <= radius
+            logs[place] -= rate * alpha if inside else rate * (alpha - 1.0)
+            moved_to.append(logs[place])
+            if told:
+                read = own == own
+                if read:
+                    _return(logs, since, inside, alpha)
                 since = min(since + 1, RETURN[-1]) if read else 0
-        gaps = gaps._replace(logs=tuple(logs), shares=tuple(shares), seen=tuple(seen), since=since)
-        self.state, self.score = state, self.score.with_gaps(gaps)
-        self.traces.append(np.array(trace).reshape(len(trace), len(logs)))
-        found = Course(np.array(radii), np.array(shown), np.array(radii))
+        after_outages = np.array(returns if told else [(0.0, *gaps.logs[-len(RETURN) :])] * len(places))
+        trace = np.column_stack([_trace(gaps.logs, places, moved_to), after_outages[:, 1:]])
+        lift = np.exp(trace[:, 0] + after_outages[:, 0])
+        self.traces.append(trace)
+        self.state, self.score = after(), self.score.with_gaps(gaps._replace(logs=tuple(logs), since=since))
+        found = Course(np.array(radii) * lift, np.array(owns) * lift, np.array(radii) * lift)
         return found, found.score
 
     def _several(

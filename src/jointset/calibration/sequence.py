@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from jointset.abilities import expecting
 from jointset.contracts import Array, Calibration, State
 from jointset.errors import require
 
@@ -58,6 +60,38 @@ def replay(rule: Calibration[State], state: State, scores: Array) -> tuple[Array
         radii[t] = rule.radius(state)
         state = rule.update(state, score)
     return radii, state
+
+
+Stepping = tuple[Callable[[float], float], Callable[[], State]]  # the radius before a score, and the state after all
+
+
+@runtime_checkable
+class Striding(Protocol[State]):
+    """A rule that goes through scores one by one faster than by `radius` and `update`."""
+
+    def strides(self, state: State) -> Stepping[State] | None:
+        """The radius at each score that is handed in, one after the other, and the state after the last.
+
+        None where there is no faster way.
+        """
+        ...
+
+
+def stepping(rule: Calibration[State], state: State, clock: Sequence[int] | None = None) -> Stepping[State]:
+    """`strides` of any rule: its next radius may depend on scores that depend on this one; `clock` has their times."""
+    faster = rule.strides(state) if isinstance(rule, Striding) else None
+    if faster is not None:
+        return faster
+    times = iter(clock or ())
+
+    def step(score: float) -> float:
+        nonlocal state
+        state = state if clock is None else expecting(rule, state, next(times))
+        radius = float(rule.radius(state))
+        state = rule.update(state, score)
+        return radius
+
+    return step, lambda: state
 
 
 def hold_missing(radii: Array, following: float, observed: Array) -> Array:

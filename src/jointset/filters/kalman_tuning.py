@@ -95,4 +95,5 @@ def forward_filled(values: Array) -> Array:
     last = np.where(missing, 0, np.arange(len(values))[:, None])
     np.maximum.accumulate(last, axis=0, out=last)
     filled = np.take_along_axis(values, last, axis=0)
-    return np.where(np.isnan(filled), np.nanmean(values, axis=0), filled)
+    before = np.isnan(filled)
+    return np.where(before, np.nanmean(values, axis=0), filled) if before.any() else filled
