@@ -59,12 +59,41 @@ NEAREST = {  # modules of the core -> their nearest tests, the quickest first; t
     "joint_predictor": ("tests/test_predictor.py", "tests/test_oracle.py", "tests/contracts/test_sets.py"),
     "trust": ("tests/test_trust.py",),
     "streaming": ("tests/test_stream.py",),
+    "predicting/": ("tests/test_predictor.py", "tests/contracts/test_sets.py", "tests/test_cli.py"),
+    "predicting/explaining": ("tests/test_explained.py", "tests/test_attribution.py", "tests/test_predictor.py"),
+    "predicting/integrated_time": ("tests/audits/test_dependence.py",),
+    "predicting/limits": ("tests/test_own_bands.py", "tests/test_cli.py"),
+    "predicting/promise": ("tests/test_fit_verdict.py",),
+    "predicting/reuse": ("tests/experiments/test_reused_rows.py",),
+    "predicting/saving": ("tests/test_save_every.py",),
+    "predicting/stored_models": ("tests/test_tampered.py", "tests/test_folders.py"),
     "predicting/attribution": ("tests/test_attribution.py", "tests/test_explained.py"),
     "calibration/gap_levels": ("tests/test_gap_levels.py", "tests/test_partial.py"),
     "horizons/": ("tests/horizons",),
     "algebra/lean": ("tests/test_lean.py",),
+    "inputs/": ("tests/test_reading.py", "tests/test_panel.py", "tests/test_stream.py"),
+    "inputs/adjacency": ("tests/test_adjacency.py",),
+    "inputs/communities": ("tests/test_communities.py",),
+    "inputs/fleet": ("tests/test_fleet.py",),
+    "inputs/graph_files": ("tests/test_graph.py", "tests/test_reading.py"),
+    "inputs/labelled_arrays": ("tests/test_labelled_arrays.py",),
+    "inputs/labels": ("tests/test_labels.py",),
+    "inputs/live_cells": ("tests/test_stream.py",),
+    "inputs/live_rows": ("tests/test_stream.py",),
+    "inputs/row_clock": ("tests/test_stream.py",),
+    "inputs/sensor_places": ("tests/test_sensor_places.py",),
     "inputs/jumps": ("tests/live/test_jumps.py",),
     "inputs/times": ("tests/test_reading.py",),
+    "live/": ("tests/serve/test_service.py", "tests/serve/test_store.py", "tests/serve/test_hostile.py"),
+    "live/formats": ("tests/serve/test_formats.py", "tests/serve/test_hostile.py"),
+    "live/line_protocol": ("tests/serve/test_formats.py", "tests/serve/test_hostile.py"),
+    "live/joining": ("tests/serve/test_single_readings.py", "tests/serve/test_hostile.py"),
+    "live/mqtt": ("tests/serve/test_mqtt.py", "tests/serve/test_hostile.py"),
+    "live/replaying": ("tests/serve/test_replay.py",),
+    "live/security": ("tests/serve/test_security.py",),
+    "live/sending": ("tests/serve/test_sending.py",),
+    "live/ways_out": ("tests/serve/test_sending.py", "tests/serve/test_mqtt.py"),
+    "live/webhooks": ("tests/serve/test_sending.py",),
     "live/displaced": ("tests/live/test_jumps.py",),
     "live/incidents": ("tests/live/test_incidents.py",),
     "inputs/outliers": ("tests/test_outliers.py",),
@@ -223,10 +252,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=60, help="faults drawn")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="", help="files of the core in which this expression is found")
+    parser.add_argument("--only", default="", help="files with this expression in their name or path")
     parser.add_argument("--seconds", type=float, default=240.0, help="time limit of the tests of one fault")
     asked = parser.parse_args()
-    nearest = {file: tests for file, tests in core().items() if re.search(asked.only, file.stem)}
+    names = {file: (file.stem, file.relative_to(PACKAGE).as_posix()) for file in core()}
+    nearest = {file: tests for file, tests in core().items() if any(re.search(asked.only, one) for one in names[file])}
     every = [fault for file in nearest for fault in faults(file, (ROOT / file).read_text())]
     drawn = random.Random(asked.seed).sample(every, min(asked.count, len(every)))
     survivors = []

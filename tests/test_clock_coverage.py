@@ -9,9 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from jointset import Panel
-from jointset.audits.dependence import season_of
+from jointset.audits.dependence import hits_words, integrated_time_words, season_of
 from jointset.audits.light import light_of
-from jointset.audits.verdicts import hits, integrated_time
 from jointset.cli import app
 from jointset.predicting.clock_coverage import clock_coverage
 
@@ -104,9 +103,9 @@ def test_a_daily_peak_is_seen_by_the_verdict_on_dependence():
     inside = rng.random(len(hour)) < np.where(hour == 5, 0.2, 0.99)
     season = season_of(inside.astype(float), HOUR)
     assert season["daily"].lag == 24 and season["daily"].correlation > 0.4 and season["weekly"].lag == 168
-    told = integrated_time(1.2, 1.1, 30, season)
+    told = integrated_time_words(1.2, 1.1, 30, season)
     assert "repeat every day" in told and "lag 24" in told and "almost independently" not in told
-    assert "repeat every day" in hits(0.98, 30, season) and "no rate" in hits(0.98, 30, season)
+    assert "repeat every day" in hits_words(0.98, 30, season) and "no rate" in hits_words(0.98, 30, season)
     assert light_of("tau_int", {"season": {"daily": {"lag": 24, "correlation": 0.5, "clear": True}}}) == "amber"
 
 
@@ -114,7 +113,7 @@ def test_independent_hits_and_steps_without_a_clock_have_no_season():
     inside = (np.random.default_rng(6).random(24 * 60) < 0.9).astype(float)
     season = season_of(inside, HOUR)
     assert not any(one.clear for one in season.values())
-    assert "almost independently" in integrated_time(1.0, 1.0, 30, season)
+    assert "almost independently" in integrated_time_words(1.0, 1.0, 30, season)
     assert season_of(inside, None) == {} and season_of(inside[:60], HOUR) == {}  # not three days
     assert season_of(inside, 2 * DAY) == {}  # a week is no whole number of steps
     assert set(season_of(inside, DAY)) == {"weekly"}

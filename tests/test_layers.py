@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,23 +51,24 @@ def modules(root):
 
 def imports_of(source, known):
     """Modules of the package that a source imports when it runs; those for type checkers alone are left out."""
-    tree = ast.parse(source)
-    unseen = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        if id(node) in unseen:
+    return [_module(name, known) for name in _imported(source)]
+
+
+@cache
+def _imported(source):
+    """Dotted names of the package that a source imports, without that of the package."""
+    names, todo = [], [ast.parse(source)]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             continue
         if isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
         else:
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        for name in names:
-            if name.split(".")[0] == "jointset":
-                yield _module(name.partition(".")[2], known)
+            todo.extend(part for part in ast.iter_child_nodes(node) if not isinstance(part, ast.expr))
+    return [name.partition(".")[2] for name in names if name.split(".")[0] == "jointset"]
 
 
 def _module(name, known):

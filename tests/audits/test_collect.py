@@ -8,9 +8,11 @@ import pytest
 
 from jointset import GraphLGSSM, InputError, JointPredictor, generate_grssf
 from jointset.audits.collect import audit, audit_cell
+from jointset.audits.contraction import contraction_words
+from jointset.audits.dependence import effective_size_words
 from jointset.audits.printed import NOTES, RATES, printed
 from jointset.audits.questions import AUDITS, DEFAULT, audits_named
-from jointset.audits.verdicts import contraction, effective_size, rate
+from jointset.audits.records import rate_words
 from jointset.datasets.cells import cell
 from jointset.methods import predictor_for, row
 
@@ -175,12 +177,13 @@ def test_printed_values_belong_to_the_filter_they_were_measured_on():
 
 def test_words():
     assert audits_named(None) == DEFAULT
-    assert "worth about 310 independent ones" in effective_size(3427, 310.0, 0.1)
-    assert "3 of 30 wrong starts still show after 200 steps" in contraction("rho_dG", 0.9, "x", math.nan, 3, 30, 200)
-    assert "does not forget" in contraction("rho_dG", 1.0, "x", math.nan, 30, 30, 200)
-    assert "nothing can be said" in effective_size(100, float("nan"), 0.1)
+    assert "worth about 310 independent ones" in effective_size_words(3427, 310.0, 0.1)
+    told = contraction_words("rho_dG", 0.9, "x", math.nan, 3, 30, 200)
+    assert "3 of 30 wrong starts still show after 200 steps" in told
+    assert "does not forget" in contraction_words("rho_dG", 1.0, "x", math.nan, 30, 30, 200)
+    assert "nothing can be said" in effective_size_words(100, float("nan"), 0.1)
 
 
 def test_a_rate_from_numpy_numbers_is_told_in_words():
-    told = rate("rho_M0", np.float64(0.5), "a small error", np.float64(7.0))
+    told = rate_words("rho_M0", np.float64(0.5), "a small error", np.float64(7.0))
     assert told == "a small error is below 1 % after 7 steps and shrinks to 50 % a step (rho_M0 0.500)"

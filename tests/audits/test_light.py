@@ -9,10 +9,11 @@ from typer.testing import CliRunner
 
 from jointset import GraphLGSSM, JointPredictor, generate_grssf
 from jointset.audits.collect import audit
+from jointset.audits.contraction import contraction_words
 from jointset.audits.light import overall
 from jointset.audits.page import write_page
 from jointset.audits.questions import AUDITS, DEFAULT
-from jointset.audits.verdicts import contraction, warmup
+from jointset.audits.sweeps import warmup_words
 from jointset.cli import app
 from jointset.predicting.promise import Promise
 
@@ -129,10 +130,10 @@ def test_lights_can_be_told_from_files_written_before_there_were_any():
 def test_what_is_said_on_the_warm_up_does_not_contradict_itself():
     """Only the sweep judges the warm-up; how long a wrong start shows is about restarts."""
     for apart in (0, 3, 30):
-        assert "warm-up" not in contraction("rho_dG", 0.99, "x", float("nan") if apart else 300.0, apart, 30, 400)
-    told = warmup([1, 25, 50, 100, 200], [3.19, 3.05, 3.04, 3.03, 3.03], 50)
+        assert "warm-up" not in contraction_words("rho_dG", 0.99, "x", float("nan") if apart else 300.0, apart, 30, 400)
+    told = warmup_words([1, 25, 50, 100, 200], [3.19, 3.05, 3.04, 3.03, 3.03], 50)
     assert told.endswith("50 is enough")
-    assert warmup([1, 25, 50], [3.19, 3.05, 3.04], 50).endswith("too few rows to say whether 50 is enough")
+    assert warmup_words([1, 25, 50], [3.19, 3.05, 3.04], 50).endswith("too few rows to say whether 50 is enough")
 
 
 # ---------------------------------------------------------------------- the page

@@ -6,10 +6,16 @@ ones: m / tau_int, tau_int = 1 + 2 sum_k Corr(X_j, X_{j+k}) (paper, integrated a
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
+from jointset.audits.records import Record, curve, listed, steps_to_forget
+from jointset.audits.subject import Subject
+from jointset.audits.theory_coverage import bernstein_interval, chebyshev_interval
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.predicting.integrated_time import LAGS, IntegratedTime, autocovariance, integrated_time
@@ -19,6 +25,8 @@ PERIODS = {"daily": 86_400, "weekly": 604_800}  # seconds
 SEASONAL = 0.1  # correlation at a seasonal lag below which nothing is said
 CLEAR = 3.0  # standard errors by which it has to stand out
 BAND = 1.96  # correlations within BAND / sqrt(m) of zero are noise
+
+DELTA = 0.1  # the coverage band holds with probability 1 - DELTA, as in `JointPredictor.trust`
 
 
 class Season(NamedTuple):
@@ -163,3 +171,122 @@ def _rate(gamma: Array, noise: float) -> tuple[float, float, int]:
     if clear < 2:
         return (float(correlation[0]) if clear else 0.0), every, clear
     return min(slope(lag <= clear), 1.0), every, clear
+
+
+def band(alpha: float, m_eff: float) -> float:
+    """Half-width of the band of long-run coverage with this many independent scores, at 90 % confidence (Bernstein).
+
+    >>> round(band(0.1, 310), 3)
+    0.045
+    """
+    low, high = bernstein_interval(alpha, m_eff, DELTA, clip=False)
+    return (high - low) / 2
+
+
+def effective_size_words(m: int, m_eff: float, alpha: float) -> str:
+    """What a calibration block is worth.
+
+    >>> effective_size_words(3427, 310.2, 0.1)
+    'calibration of 3,427 steps is worth about 310 independent ones; expect coverage 0.90 ± 0.05'
+    """
+    if not m_eff > 0:
+        return f"calibration of {m:,} steps: all hits or none, so that nothing can be said on their dependence"
+    told = f"calibration of {m:,} steps is worth about {m_eff:,.0f} independent ones"
+    return f"{told}; expect coverage {1 - alpha:.2f} ± {band(alpha, m_eff):.2f}"
+
+
+def seasons_words(season: Mapping[str, Season]) -> str:
+    """What repeats with the clock; empty where nothing does.
+
+    >>> seasons_words({"daily": Season(24, 0.5, True), "weekly": Season(168, 0.2, False)})
+    'repeat every day (correlation 0.50 at lag 24)'
+    """
+    names = {"daily": "day", "weekly": "week"}
+    clear = [(names[name], one) for name, one in season.items() if one.clear]
+    told = [f"every {name} (correlation {one.correlation:.2f} at lag {one.lag})" for name, one in clear]
+    return f"repeat {' and '.join(told)}" if told else ""
+
+
+def integrated_time_words(
+    tau: float, automatic: float, lags: int, season: Mapping[str, Season] = MappingProxyType({})
+) -> str:
+    """How long a hit or a miss lasts, and whether they repeat with the clock."""
+    if tau != tau:
+        return "all hits or none: there is no dependence to measure"
+    repeats = seasons_words(season)
+    if max(tau, automatic) < 1.5:
+        if repeats:
+            return (
+                f"hits and misses {repeats}; from step to step they hardly depend (tau_int {tau:.1f} over {lags} lags)"
+            )
+        return f"hits and misses come almost independently (tau_int {tau:.1f} over {lags} lags)"
+    told = f"hits and misses come in runs: {tau:.1f} steps are worth one (tau_int over {lags} lags)"
+    told = f"{told}; {automatic:.0f} once longer memory is counted" if automatic > 1.5 * tau else told
+    return f"{told}; they {repeats}" if repeats else told
+
+
+def hits_words(rho: float, fitted: int, season: Mapping[str, Season] = MappingProxyType({})) -> str:
+    """How hits decorrelate, and whether they repeat with the clock."""
+    if rho != rho:
+        return "all hits or none: there is no dependence to measure"
+    if seasons_words(season):
+        return f"hits and misses {seasons_words(season)}: no rate of decay can be read from the lags"
+    if fitted == 0:
+        return "hits at neighbouring steps are uncorrelated as far as the data can tell"
+    steps = math.ceil(steps_to_forget(rho, 0.1))
+    return f"a hit says {100 * rho:.0f} % as much a step later: after {steps} steps a tenth is left (rho_ind {rho:.2f})"
+
+
+def rho_ind(subject: Subject) -> Record:
+    """Rate of the autocovariance of hits at the radius and 2 % around it."""
+    found = subject.dependence
+    correlation = found.autocovariance[1] / max(float(found.autocovariance[1, 0]), 1e-300)
+    return {
+        "value": float(found.rho[1]),
+        "rho": listed(found.rho),
+        "rho_all_lags": listed(found.rho_all),
+        "fitted_lags": listed(found.fitted_lags),
+        "thresholds": listed(found.thresholds),
+        "absolute_sum": listed(found.absolute_sum),
+        "noise": found.noise,
+        "curve": {**curve(found.lags, correlation, "autocorrelation of hits"), "xlabel": "lag"},
+        "verdict": hits_words(float(found.rho[1]), int(found.fitted_lags[1]), subject.season),
+    }
+
+
+def tau_int(subject: Subject) -> Record:
+    """Integrated autocorrelation time of the hits, over 30 lags and over a window chosen from the series."""
+    found = subject.dependence
+    correlation = found.autocovariance[1, 1:] / max(float(found.autocovariance[1, 0]), 1e-300)
+    sums = 1.0 + 2.0 * np.cumsum(correlation)
+    return {
+        "value": found.time.tau,
+        "standard_error": found.time.standard_error,
+        "lags": found.time.window,
+        "by_threshold": listed(found.tau),
+        "automatic": found.automatic.tau,
+        "automatic_window": found.automatic.window,
+        "season": {name: one._asdict() for name, one in subject.season.items()},
+        "curve": {**curve(found.lags[1:], sums, "tau_int over the lags summed"), "xlabel": "lag"},
+        "verdict": integrated_time_words(found.time.tau, found.automatic.tau, found.time.window, subject.season),
+    }
+
+
+def m_eff(subject: Subject) -> Record:
+    """Effective calibration size in all forms, and the coverage to expect."""
+    found, alpha = subject.dependence, subject.alpha
+    paper, automatic = found.sizes, found.sizes_automatic
+    size = float(np.fmin(paper.bernstein, automatic.bernstein))  # the window that sees more dependence counts
+    gamma = found.autocovariance[1]
+    cheb = chebyshev_interval(alpha, paper.m, gamma[1:], variance=float(gamma[0]))
+    return {
+        "value": size,
+        "m": paper.m,
+        "bernstein": paper.bernstein,
+        "bernstein_automatic": automatic.bernstein,
+        "geometric": paper.geometric,
+        "chebyshev": paper.chebyshev,
+        "coverage_band": listed(bernstein_interval(alpha, size)) if size > 0 else None,
+        "chebyshev_band": listed(cheb),
+        "verdict": effective_size_words(paper.m, size, alpha),
+    }

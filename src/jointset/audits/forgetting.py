@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.audits.coupling import Fit, decay_rate, fit_window, inputs, starts, trajectories
+from jointset.audits.records import Record, decay_curve, forgotten_after, rate_words
+from jointset.audits.subject import Subject
 from jointset.contracts import Array, Filter
 from jointset.laws import AnyLaw
 
@@ -164,3 +166,21 @@ def robustness(
         result = _forgetting(runs[scale][: copies + 1, :steps], window, scale)
         found.append(Setting(min(steps, len(rows)), copies, scale, window, result.rho))
     return tuple(found)
+
+
+def rho_score(subject: Subject) -> Record:
+    """Decay of the distance between the score distributions of coupled copies."""
+    filter_ = subject.state_space
+    what = "the effect of a wrong state on the score"
+    score = None if subject.ellipsoid else subject.predictor.score.score
+    found = score_forgetting(filter_, subject.coupled_values, score=score, seed=subject.seed)
+    return {
+        "value": found.rho,
+        "window_rate": found.fixed.rate,
+        "free_rate": found.free.rate,
+        "window_measurable": found.measurable,
+        "floor_share": found.floor_share,
+        "copies": found.copies,
+        "curve": decay_curve(found.steps, found.distance, "W1 of the score distributions", found.error),
+        "verdict": rate_words("rho_score", found.rho, what, forgotten_after(found.distance)),
+    }

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.audits.coupling import perturbed
+from jointset.audits.records import Record, curve, percentiles
+from jointset.audits.subject import Subject
 from jointset.contracts import Array, Filter
 from jointset.errors import require
 
@@ -78,3 +80,32 @@ def _change(filter: Filter[Any], state: Any, y: Array, here: float, length: floa
     direction = rng.standard_normal(size)
     delta = length * direction / np.linalg.norm(direction)
     return abs(_root_score(filter, perturbed(state, delta), y) - here) / length
+
+
+def lipschitz_words(p50: float, p95: float, p99: float) -> str:
+    """How strongly scores react to the state."""
+    tail = "heavy tail: at 1 % of the steps a small error in the state moves the score a lot"
+    calm = "no heavy tail"
+    told = f"a state off by 0.1 moves the root score by {0.1 * p50:.3f} at a typical step, by {0.1 * p95:.3f} at 5 %"
+    return f"{told}; {tail if p99 > 5.0 * p95 else calm} (p99 {p99:.2f})"
+
+
+def lipschitz_record(subject: Subject) -> Record:
+    """Root-score Lipschitz quotients along the trajectory."""
+    warmup = 0 if subject.calibrating == 0 else subject.predictor.warmup
+    found = root_score_lipschitz(subject.state_space, subject.values, subject.start, warmup=warmup, seed=subject.seed)
+    scales = {f"{scale:g}": percentiles(found.quotients[:, i]) for i, scale in enumerate(found.scales)}
+    p = np.linspace(1, 99, 50)
+    return {
+        "value": found.p95,
+        "mean": found.mean,
+        "p50": found.p50,
+        "p95": found.p95,
+        "p99": found.p99,
+        "max": found.largest,
+        "by_scale": scales,
+        "steps": len(found.quotients),
+        "directions": found.quotients.shape[2],
+        "curve": curve(p, np.percentile(found.quotients, p), "percentile of |S(h + d) - S(h)| / |d|"),
+        "verdict": lipschitz_words(found.p50, found.p95, found.p99),
+    }

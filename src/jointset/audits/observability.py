@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.audits.coupling import THREADS, coupled, hidden, perturbed
+from jointset.audits.records import DRAWN, Record, curve, listed
+from jointset.audits.subject import Subject
 from jointset.contracts import Array, Filter
 from jointset.errors import require
 from jointset.predicting.fitting import one_thread
@@ -81,3 +83,36 @@ def observability(
     each = np.percentile(found, PERCENTILES, axis=(0, 2)).T
     verdict = "O3" if overall[0] >= CLEAR else "weak-quotient"
     return Observability(overall, each, np.array(PERCENTILES), np.array(lengths), verdict, found, horizon)
+
+
+def observability_words(p5: float, p50: float, verdict: str) -> str:
+    """Whether the state shows in the output.
+
+    >>> observability_words(0.06, 0.4, "weak-quotient")
+    'some directions of the state hardly show within ten steps (p5 0.06 of p50 0.40): harmless while they stay unseen'
+    """
+    if verdict == "O3":
+        return f"every direction of the state shows in the laws within ten steps (p5 {p5:.2f}): nothing hides"
+    told = f"some directions of the state hardly show within ten steps (p5 {p5:.2f} of p50 {p50:.2f})"
+    return f"{told}: harmless while they stay unseen"
+
+
+def observability_record(subject: Subject) -> Record:
+    """Percentiles of the finite-horizon observability ratio."""
+    found = observability(subject.state_space, subject.values, subject.start, seed=subject.seed)
+    levels = [f"p{level}" for level in found.levels.tolist()]
+    ratios = np.sort(found.ratios.reshape(-1))
+    share = np.linspace(0.0, 1.0, len(ratios))
+    every = slice(None, None, max(1, len(ratios) // DRAWN))
+    return {
+        "value": found.percentile(5),
+        **dict(zip(levels, listed(found.percentiles), strict=True)),
+        "class": found.verdict,
+        "horizon": found.horizon,
+        "by_length": {
+            f"{length:g}": dict(zip(levels, listed(row), strict=True))
+            for length, row in zip(found.lengths, found.by_length, strict=True)
+        },
+        "curve": curve(ratios[every], share[every], "distribution of the observability ratio"),
+        "verdict": observability_words(found.percentile(5), found.percentile(50), found.verdict),
+    }

@@ -7,10 +7,13 @@ calibrated set does not need it: this audit says what the calibration has to mak
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from jointset.audits.records import Record, curve, kept_sensors, left_out_words
+from jointset.audits.subject import Subject
 from jointset.contracts import Array
 from jointset.errors import require
 
@@ -103,3 +106,45 @@ def _shape(z: Array, u: Array) -> str:
     if float(np.mean(np.abs(z) > TAIL)) > HEAVY:
         return "heavy tails"
     return "too wide" if spread < 1.0 - SPREAD else "other"
+
+
+def pit_words(n: int, passing: int, distance: float, causes: Sequence[str], shapes: Sequence[str]) -> str:
+    """How many sensors have the right law."""
+    told = f"{passing} of {n} sensors have the right predictive law (median KS distance {distance:.2f})"
+    kinds = [kind for kind in shapes if kind]
+    parts = [f"law {kind} at {kinds.count(kind)}" for kind in sorted(set(kinds) - {"other"}, key=kinds.count)[::-1]]
+    zf, rg = (sum(cause == name for cause in causes) for name in ("ZF", "RG"))
+    parts += [f"readings stuck at one value at {zf}"] if zf else []
+    parts += [f"off by the hour of day at {rg}"] if rg else []
+    return f"{told}: {', '.join(parts)}" if parts else told
+
+
+def pit_record(subject: Subject) -> Record:
+    """Uniformity of the PIT values of every sensor on the test rows."""
+    emitted, rows = subject.emitted, slice(subject.calibrating, None)
+    times = subject.panel.timestamps
+    kept, left_out = kept_sensors(subject, rows, FEWEST)
+    mean, variance, values = (array[rows][:, kept] for array in (emitted.mean, emitted.variance, subject.values))
+    found = pit(mean, variance, values, None if times is None else times[rows])
+    passing, n = int(found.passed.sum()), len(kept)
+    names = [subject.panel.sensors[i] for i in kept]
+    failing = [
+        {"sensor": names[i], "ks": float(found.statistic[i]), "cause": found.cause[i], "shape": found.shape[i]}
+        for i in np.flatnonzero(~found.passed)
+    ]
+    kinds = (*found.cause, *found.shape)
+    centers = (np.arange(20) + 0.5) / 20
+    return {
+        "value": passing / n,
+        "sensors": n,
+        "passing": passing,
+        "failing": failing,
+        "types": {kind: kinds.count(kind) for kind in sorted(set(kinds) - {""})},
+        "ks_median": float(np.median(found.statistic)),
+        "ks_max": float(found.statistic.max()),
+        "steps": found.steps,
+        "left_out": left_out,
+        "curve": curve(centers, found.histogram, "density of the PIT values (1 = right)"),
+        "verdict": pit_words(n, passing, float(np.median(found.statistic)), found.cause, found.shape)
+        + left_out_words(left_out),
+    }

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from jointset.audits import coverage, memory, records
+from jointset.audits import (
+    contraction,
+    coverage,
+    dependence,
+    forgetting,
+    lipschitz,
+    observability,
+    pit,
+    plug_in,
+    spectrum,
+    sweeps,
+    theory,
+    trace_ratio,
+)
 from jointset.audits.records import Record
 from jointset.audits.subject import Subject
 from jointset.errors import require, require_known
@@ -37,38 +50,38 @@ AUDITS = {
         "for all hours together; rows of one hour of one day go together). Hours are those of the time stamps (UTC)",
     ),
     "m_eff": Audit(
-        memory.m_eff,
+        dependence.m_eff,
         "Worth of the calibration",
         "what is the calibration block worth?",
         "m_eff, the number of independent steps that say as much: steps over tau_int",
     ),
     "m_sweep": Audit(
-        memory.m_sweep,
+        sweeps.m_sweep,
         "Length of the calibration",
         "does a longer calibration err less, as its effective size says?",
         "the power of m_eff with which the error of the share of hits of m scores falls; -0.5 by theory, near 0 where "
         "scores change over time",
     ),
     "tau_int": Audit(
-        memory.tau_int,
+        dependence.tau_int,
         "Runs of hits and misses",
         "how long does a hit or a miss last?",
         "tau_int, the integrated autocorrelation time: how many steps are worth one independent one; 1 is best",
     ),
     "rho_ind": Audit(
-        memory.rho_ind,
+        dependence.rho_ind,
         "Memory of hits and misses",
         "how fast do hits and misses decorrelate?",
         "rho_ind, the share of the correlation of hits that is left a step later; near 1 misses come in long runs",
     ),
     "warmup": Audit(
-        records.warmup,
+        sweeps.warmup,
         "Warm-up of the calibration",
         "does the warm-up matter?",
         "how far the width moves over t0, the first calibration row whose score counts. This alone judges the warm-up",
     ),
     "rho_dG": Audit(
-        memory.rho_dG,
+        contraction.rho_dG,
         "Forgetting a wrong start",
         "how fast do the emitted laws forget a wrong state?",
         "rho_dG, the share of the difference between two copies of the filter, started apart and fed the same "
@@ -76,71 +89,71 @@ AUDITS = {
         "off after a restart from another state, not how long the warm-up has to be",
     ),
     "rho_DL": Audit(
-        memory.rho_DL,
+        contraction.rho_DL,
         "Forgetting, seen over ten steps",
         "how fast, seen through ten steps of output?",
         "rho_DL, as rho_dG, from eleven laws at once; far above rho_dG something hides at first and comes out later",
     ),
     "rho_score": Audit(
-        memory.rho_score,
+        forgetting.rho_score,
         "Forgetting in the scores",
         "how fast do the scores forget a wrong state?",
         "rho_score, as rho_dG, from the distribution of the scores (1-Wasserstein distance)",
     ),
     "observability": Audit(
-        memory.observability,
+        observability.observability_record,
         "Hidden parts of the state",
         "does every direction of the state show in the output?",
         "p5 of the change of the next eleven laws over the change of the state; 0.1 or more: nothing hides",
     ),
     "lipschitz": Audit(
-        records.lipschitz,
+        lipschitz.lipschitz_record,
         "Scores and the state",
         "how strongly do scores react to the state?",
         "p95 of the change of the root score over the change of the state; p99 far above it means touchy steps",
     ),
     "spectrum": Audit(
-        records.spectrum,
+        spectrum.spectrum_record,
         "Roundness of the sets",
         "how round are the sets, how far from degenerate?",
         "the condition number, the longest over the shortest axis squared; a high one is fine, variances at their "
         "floor are not",
     ),
     "trace_ratio": Audit(
-        records.trace_ratio,
+        trace_ratio.trace_ratio_record,
         "Size of the errors",
         "does the filter predict the size of its own errors?",
         "predicted over realised variance; 1 is right, calibration makes up for the rest",
     ),
     "pit": Audit(
-        records.pit,
+        pit.pit_record,
         "Law of every sensor",
         "is every sensor's predictive law right?",
         "the share of sensors whose predictive law passes a Kolmogorov-Smirnov test (KS distance: how far off; PIT: "
         "the place of a reading in its law, 0 to 1, evenly spread if the law is right). Coverage does not need it",
     ),
     "theory": Audit(
-        memory.theory,
+        theory.theory,
         "What theory says",
         "what does the theory of the filter predict?",
         "sigma_1 (linear filter), the share of an error that its slowest mode keeps a step; rho_M0, the same for a "
         "typical start",
     ),
     "plug_in": Audit(
-        records.plug_in,
+        plug_in.plug_in_record,
         "Reuse of the calibration rows",
         "what does fitting on the calibration block cost?",
         "coverage of a static covariance from the calibration block less that of one from the training block",
     ),
     "sensitivity": Audit(
-        memory.sensitivity,
+        contraction.sensitivity_record,
         "Settings of the measurement",
         "do the rates depend on how they are measured?",
         "how far rho_dG moves over the paper's grids of settings",
         always=False,
     ),
     "rank": Audit(
-        records.rank,
+        sweeps.rank,
         "Rank of the covariance",
         "which rank of the covariance is enough? (trains six filters)",
         "the rank with the smallest volume",

@@ -1,27 +1,37 @@
-"""Audits of the law and of the choices around it, each as a record: numbers, curve, verdict.
+"""What audits share: records ready for JSON, curves for plots, and the words for how fast something is forgotten.
 
-A record is a dictionary ready for JSON; `curve` holds x, y, se (standard errors or None) and a label, for plots.
+A record is a dictionary of numbers with a `verdict`, one plain sentence; `curve` holds x, y, se (standard errors or
+None) and a label.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from jointset.abilities import LowRank
-from jointset.audits import verdicts
 from jointset.audits.subject import Skip, Subject
 from jointset.contracts import Array
+from jointset.errors import some
 
 Record = dict[str, Any]
 PERCENTS = (1, 5, 50, 95, 99)
+SMALL = 0.01  # share of the first effect below which it counts as forgotten
+DRAWN = 100  # steps of a decay that are drawn
 
 
 def curve(x: Sequence[float] | Array, y: Sequence[float] | Array, label: str, se: Any = None) -> Record:
     """A curve for plots."""
     return {"x": listed(x), "y": listed(y), "se": None if se is None else listed(se), "label": label}
+
+
+def decay_curve(x: Array, y: Array, label: str, se: Array | None = None) -> Record:
+    """A decay curve on a logarithmic axis, cut where nothing is left."""
+    kept = np.flatnonzero(np.asarray(y) > 0)[:DRAWN]
+    drawn = curve(np.asarray(x)[kept], np.asarray(y)[kept], label, None if se is None else np.asarray(se)[kept])
+    return {**drawn, "scale": "log", "xlabel": "step"}
 
 
 def listed(x: Any) -> list[Any]:
@@ -34,107 +44,39 @@ def percentiles(x: Array) -> dict[str, float]:
     return {f"p{p}": float(q) for p, q in zip(PERCENTS, np.percentile(x, PERCENTS), strict=True)}
 
 
-def lipschitz(subject: Subject) -> Record:
-    """Root-score Lipschitz quotients along the trajectory."""
-    from jointset.audits.lipschitz import root_score_lipschitz
-
-    warmup = 0 if subject.calibrating == 0 else subject.predictor.warmup
-    found = root_score_lipschitz(subject.state_space, subject.values, subject.start, warmup=warmup, seed=subject.seed)
-    scales = {f"{scale:g}": percentiles(found.quotients[:, i]) for i, scale in enumerate(found.scales)}
-    p = np.linspace(1, 99, 50)
-    return {
-        "value": found.p95,
-        "mean": found.mean,
-        "p50": found.p50,
-        "p95": found.p95,
-        "p99": found.p99,
-        "max": found.largest,
-        "by_scale": scales,
-        "steps": len(found.quotients),
-        "directions": found.quotients.shape[2],
-        "curve": curve(p, np.percentile(found.quotients, p), "percentile of |S(h + d) - S(h)| / |d|"),
-        "verdict": verdicts.lipschitz(found.p50, found.p95, found.p99),
-    }
+def forgotten_after(distance: Array) -> float:
+    """The step from which on a distance (T,) stays below 1 % of the first one; NaN where it does not."""
+    above = np.flatnonzero(np.asarray(distance) > SMALL * distance[0])
+    last = int(above[-1]) if len(above) else -1
+    return float(last + 1) if last + 1 < len(distance) else float("nan")
 
 
-def spectrum(subject: Subject) -> Record:
-    """Eigenvalues of the emitted covariances and the margin above the floor."""
-    from jointset.audits.spectrum import covariance_spectrum
+def steps_to_forget(rate: float, share: float = 0.01) -> float:
+    """Steps after which a difference is down to this share of itself; infinite where nothing is forgotten.
 
-    found = covariance_spectrum(subject.emitted.sample, subject.variance_floor)
-    condition = percentiles(found.condition)
-    return {
-        "value": condition["p50"],
-        "lambda_min": {"min": float(found.smallest.min()), **percentiles(found.smallest)},
-        "lambda_max": {**percentiles(found.largest), "max": float(found.largest.max())},
-        "condition": {**condition, "max": float(found.condition.max())},
-        "M_G": found.M_G,
-        "floor": found.floor,
-        "margin": found.margin,
-        "near_floor": found.near_floor,
-        "steps": len(found.smallest),
-        "curve": curve(np.arange(1, subject.n + 1), found.median[::-1], "median eigenvalue, largest first"),
-        "verdict": verdicts.spectrum(condition["p50"], condition["p99"], found.margin, found.near_floor),
-    }
+    >>> round(steps_to_forget(0.46), 1)
+    5.9
+    """
+    if not 0.0 < rate < 1.0:
+        return 0.0 if rate <= 0.0 else math.inf
+    return math.log(share) / math.log(rate)
 
 
-def trace_ratio(subject: Subject) -> Record:
-    """Predicted against realised innovation variance, on the calibration rows where there are some."""
-    from jointset.audits.trace_ratio import trace_ratio as ratio_of
+def rate_words(name: str, value: float, what: str, forgotten: float) -> str:
+    """How fast something is forgotten: its rate, and the step from which on it is below 1 % (NaN: it never is).
 
-    rows = slice(subject.calibrating and subject.predictor.warmup - 1, subject.calibrating or None)
-    emitted = subject.emitted
-    kept, left_out = _kept(subject, rows, 1)
-    found = ratio_of(*(array[rows][:, kept] for array in (emitted.mean, emitted.variance, subject.values)))
-    low, high = np.percentile(found.sensors, [5, 95])
-    return {
-        "value": found.ratio,
-        "predicted": found.predicted,
-        "realised": found.realised,
-        "ratio": found.ratio,
-        "realised_over_predicted": found.inverse,
-        "sensors_p5": float(low),
-        "sensors_p95": float(high),
-        "left_out": left_out,
-        "verdict": verdicts.trace_ratio(found.ratio) + verdicts.left_out(left_out),
-    }
+    >>> rate_words("rho_dG", 0.46, "a wrong state", 6)
+    'a wrong state is below 1 % after 6 steps and shrinks to 46 % a step (rho_dG 0.460)'
+    """
+    if value != value:
+        return f"{what}: no rate can be fitted ({name} is not defined here)"
+    if forgotten != forgotten:
+        return f"{what} is not forgotten ({name} {value:.3f}): start it as calibrated only"
+    steps = f"{forgotten:.0f} step{'s' * bool(forgotten != 1)}"
+    return f"{what} is below 1 % after {steps} and shrinks to {100 * value:.0f} % a step ({name} {value:.3f})"
 
 
-def pit(subject: Subject) -> Record:
-    """Uniformity of the PIT values of every sensor on the test rows."""
-    from jointset.audits.pit import FEWEST
-    from jointset.audits.pit import pit as pit_of
-
-    emitted, rows = subject.emitted, slice(subject.calibrating, None)
-    times = subject.panel.timestamps
-    kept, left_out = _kept(subject, rows, FEWEST)
-    mean, variance, values = (array[rows][:, kept] for array in (emitted.mean, emitted.variance, subject.values))
-    found = pit_of(mean, variance, values, None if times is None else times[rows])
-    passing, n = int(found.passed.sum()), len(kept)
-    names = [subject.panel.sensors[i] for i in kept]
-    failing = [
-        {"sensor": names[i], "ks": float(found.statistic[i]), "cause": found.cause[i], "shape": found.shape[i]}
-        for i in np.flatnonzero(~found.passed)
-    ]
-    kinds = (*found.cause, *found.shape)
-    centers = (np.arange(20) + 0.5) / 20
-    return {
-        "value": passing / n,
-        "sensors": n,
-        "passing": passing,
-        "failing": failing,
-        "types": {kind: kinds.count(kind) for kind in sorted(set(kinds) - {""})},
-        "ks_median": float(np.median(found.statistic)),
-        "ks_max": float(found.statistic.max()),
-        "steps": found.steps,
-        "left_out": left_out,
-        "curve": curve(centers, found.histogram, "density of the PIT values (1 = right)"),
-        "verdict": verdicts.pit(n, passing, float(np.median(found.statistic)), found.cause, found.shape)
-        + verdicts.left_out(left_out),
-    }
-
-
-def _kept(subject: Subject, rows: slice, fewest: int) -> tuple[list[int], list[str]]:
+def kept_sensors(subject: Subject, rows: slice, fewest: int) -> tuple[list[int], list[str]]:
     """Places of the sensors with that many readings in these rows, and the names of the others."""
     silent = subject.silent(rows, fewest)
     kept = [i for i, name in enumerate(subject.panel.sensors) if name not in set(silent)]
@@ -143,64 +85,6 @@ def _kept(subject: Subject, rows: slice, fewest: int) -> tuple[list[int], list[s
     return kept, silent
 
 
-def plug_in(subject: Subject) -> Record:
-    """Static covariance fitted on the calibration block against training."""
-    from jointset.audits.plug_in import plug_in as plug_in_of
-
-    found = plug_in_of(subject.fitted_on, subject.alpha)
-    rows = zip(found.joint, found.width, found.width_full, found.radius, strict=True)
-    keys = ("joint", "width", "width_full", "radius")
-    return {
-        "value": found.joint_difference,
-        **{pilot: dict(zip(keys, row, strict=True)) for pilot, row in zip(found.pilots, rows, strict=True)},
-        "joint_difference": found.joint_difference,
-        "width_difference": found.width_difference,
-        "verdict": verdicts.plug_in(found.joint[0], found.joint[1], found.width_difference, subject.alpha),
-    }
-
-
-def warmup(subject: Subject) -> Record:
-    """Widths and coverage over the warm-up t0."""
-    from jointset.audits.sweeps import warmup_sweep
-
-    _ = subject.filter, subject.scores  # rows without either are refused
-    found = warmup_sweep(subject.predictor, subject.calibration_rows, subject.test_rows)
-    swept = listed(found.settings), listed(found.width_full), subject.predictor.warmup
-    return {
-        "value": float(np.ptp(found.width_full) / found.width_full[-1]),
-        "warmup": listed(found.settings),
-        "joint": listed(found.joint),
-        "width": listed(found.width),
-        "width_full": listed(found.width_full),
-        "log_volume": listed(found.log_volume),
-        "radius": listed(found.radius),
-        "curve": curve(found.settings, found.width_full, "full width over the warm-up t0"),
-        "enough": verdicts.settled(*swept),
-        "verdict": verdicts.warmup(*swept),
-    }
-
-
-def rank(subject: Subject) -> Record:
-    """Sizes and coverage over the rank of the learned covariance; trains a filter for each."""
-    from jointset.audits.sweeps import rank_sweep
-
-    cell = subject.fitted_on
-    if not isinstance(subject.filter, LowRank):
-        raise Skip("only learned filters have a rank")
-
-    def trained(r: int) -> None:
-        if subject.progress is not None:
-            subject.progress(f"rank {r} trained")
-
-    found = rank_sweep(subject.method, cell, subject.alpha, subject.seed, training=subject.training, progress=trained)
-    settings, widths, volumes = (listed(x) for x in (found.settings, found.width_full, found.log_volume))
-    return {
-        "value": int(found.settings[int(found.log_volume.argmin())]),
-        "rank": settings,
-        "joint": listed(found.joint),
-        "width": listed(found.width),
-        "width_full": widths,
-        "log_volume": volumes,
-        "curve": curve(found.settings, found.log_volume, "log-volume a sensor over the rank"),
-        "verdict": verdicts.rank(settings, widths, volumes),
-    }
+def left_out_words(sensors: Sequence[str]) -> str:
+    """The end of a sentence that names sensors an audit had to do without."""
+    return f"; left out, too few readings: {some(sensors)}" if sensors else ""

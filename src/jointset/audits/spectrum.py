@@ -6,11 +6,14 @@ floor at some steps means scores that explode there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.audits.records import Record, curve, percentiles
+from jointset.audits.subject import Subject
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.laws import DenseLaw, LowRankLaw
@@ -62,3 +65,33 @@ def covariance_spectrum(laws: Iterable[Any], floor: float = float("nan")) -> Spe
         low / floor,
         float(np.mean(np.concatenate(diagonals) < NEAR * floor)) if diagonals and floor == floor else float("nan"),
     )
+
+
+def spectrum_words(condition: float, tail: float, margin: float, near: float) -> str:
+    """How round the ellipsoids are, and how far from degenerate."""
+    told = f"the longest axis of the set is {math.sqrt(condition):.1f} times the shortest (condition {condition:.3g}"
+    told += f", 99 % of the steps below {tail:.3g})" if tail > 1.01 * condition else ")"
+    if margin != margin:
+        return told
+    if near > 0.01:
+        return f"{told}; {100 * near:.0f} % of the variances sit near their floor: scores may explode there"
+    return f"{told}; the smallest eigenvalue is {margin:,.3g} times the floor"
+
+
+def spectrum_record(subject: Subject) -> Record:
+    """Eigenvalues of the emitted covariances and the margin above the floor."""
+    found = covariance_spectrum(subject.emitted.sample, subject.variance_floor)
+    condition = percentiles(found.condition)
+    return {
+        "value": condition["p50"],
+        "lambda_min": {"min": float(found.smallest.min()), **percentiles(found.smallest)},
+        "lambda_max": {**percentiles(found.largest), "max": float(found.largest.max())},
+        "condition": {**condition, "max": float(found.condition.max())},
+        "M_G": found.M_G,
+        "floor": found.floor,
+        "margin": found.margin,
+        "near_floor": found.near_floor,
+        "steps": len(found.smallest),
+        "curve": curve(np.arange(1, subject.n + 1), found.median[::-1], "median eigenvalue, largest first"),
+        "verdict": spectrum_words(condition["p50"], condition["p99"], found.margin, found.near_floor),
+    }
