@@ -416,15 +416,15 @@ def test_fit_without_a_method_trains_the_default_and_compares_it(folder: Path) -
     result = jointset("fit", "readings.csv", "--graph", "edges.csv", "--out", "best", "--steps", "20")
     assert result.exit_code == 0, result.output
     table = result.stdout[result.stdout.index("On the same rows") :]
-    assert all(name in table for name in ("default", "quick", "ewma+aci"))
+    assert all(name in table for name in ("default", "quick", "ewma+auto"))
     assert re.search(r"Per sensor, the sets of \S+ are \d+ % smaller|sets of one size|held", result.stdout)
     predictor = JointPredictor.load("best")
     before = predictor.predict().bounds
     predictor.update(NETWORK.values[700])
-    assert type(predictor.calibration).__name__ == "ACI" and not np.array_equal(before, predictor.predict().bounds)
+    assert type(predictor.calibration).__name__ == "ByClock" and not np.array_equal(before, predictor.predict().bounds)
 
 
-@pytest.mark.parametrize(("asked", "rule"), [([], "ACI"), (["--calibration", "split"], "Split")])
+@pytest.mark.parametrize(("asked", "rule"), [([], "ByClock"), (["--calibration", "split"], "Split")])
 def test_the_split_rule_is_had_by_asking_for_it(folder: Path, asked: list[str], rule: str) -> None:
     result = jointset("fit", "readings.csv", "--out", "ruled", "--method", "quick", *asked)
     assert result.exit_code == 0, result.output
@@ -464,9 +464,9 @@ def test_the_simple_methods_are_calibrated_as_the_fitted_one() -> None:
 
     how = {"alpha": 0.2, "warmup": 5, "standardize": False}
     blocks = NETWORK[:400], NETWORK[400:600], NETWORK[600:]
-    alone = predictor_for("ewma+aci", **how).fit(blocks[0]).calibrate(blocks[1]).run(blocks[2])
+    alone = predictor_for("ewma+auto", **how).fit(blocks[0]).calibrate(blocks[1]).run(blocks[2])
     found = beside(parse("default"), alone, blocks, **how)
-    assert found["ewma+aci"] == alone.summary() == found["default"]
+    assert found["ewma+auto"] == alone.summary() == found["default"]
 
 
 def test_the_methods_of_fit_are_listed_first() -> None:

@@ -42,7 +42,7 @@ def test_the_further_off_the_louder(network, tmp_path, factor, code, told):
         line = next(line for line in done.stderr.splitlines() if line.startswith("warning: "))
         assert "% of the 300 rows were inside (target 90 %" in line and "Try" in line
     if code:
-        assert "kalman+aci" in done.stderr and f"Saved {tmp_path / 'model'}" in done.stdout
+        assert "kalman+auto" in done.stderr and f"Saved {tmp_path / 'model'}" in done.stdout
 
 
 def test_sets_that_hold_too_much_are_told_too(network, tmp_path):
@@ -57,8 +57,8 @@ def test_methods_that_answer_one_sensor_at_a_time_say_so(network, tmp_path):
     network[:1200].to_npz(tmp_path / "panel.npz")
     done = run("fit", tmp_path / "panel.npz", "--out", tmp_path / "model", "--method", "spci")
     assert done.exit_code == 3 and "spci answers one sensor at a time" in done.stdout
-    assert "spci+aci" in done.stderr
-    wrapped = run("fit", tmp_path / "panel.npz", "--out", tmp_path / "other", "--method", "spci+aci")
+    assert "spci+auto" in done.stderr
+    wrapped = run("fit", tmp_path / "panel.npz", "--out", tmp_path / "other", "--method", "spci+auto")
     assert "one sensor at a time" not in wrapped.output
 
 
@@ -93,13 +93,15 @@ def facts(**given):
 @pytest.mark.parametrize(
     ("method", "given", "expected"),
     [
-        ("kalman", {"drift": True}, "kalman+aci"),
-        ("kalman+aci", {"drift": True}, "ewma+aci"),
+        ("kalman", {"drift": True}, "kalman+auto"),
+        ("kalman+aci", {"drift": True}, "ewma+auto"),
         ("ewma", {"sensors": 500}, "more rows"),
-        ("kalman", {"uneven": True}, "time-of-day"),
-        ("spci", {}, "spci+aci"),
+        ("kalman", {"uneven": True}, "kalman+auto, whose radius knows the hour"),
+        ("kalman+auto", {"uneven": True}, "time-of-day+auto"),
+        ("default", {"drift": True}, "ewma+auto"),
+        ("spci", {}, "spci+auto"),
         ("copula", {"gaps": 0.9}, "90 % of the rows have a gap, which copula was not made for"),
-        ("kalman", {}, "kalman+aci"),
+        ("kalman", {}, "kalman+auto"),
         ("kalman+pid", {}, "jointset bench"),
     ],
 )
@@ -149,7 +151,7 @@ def test_an_hour_that_is_always_missed_is_a_warning_though_the_share_of_all_rows
     Panel(values, network.sensors, timestamps=3600 * hours).to_npz(tmp_path / "panel.npz")
     done = run("fit", tmp_path / "panel.npz", "--out", tmp_path / "model", "--method", "static", "--test-share", "0.25")
     assert done.exit_code == 0, done.output
-    assert "warning: " in done.stderr and "at 05 h" in done.stderr and "time-of-day+aci" in done.stderr
+    assert "warning: " in done.stderr and "at 05 h" in done.stderr and "static+auto" in done.stderr
 
 
 def test_a_method_that_misses_the_promise_is_not_compared():
@@ -164,4 +166,4 @@ def test_a_method_that_misses_the_promise_is_not_compared():
 def test_boxes_beside_those_of_the_default_lean_too(network):
     blocks = network[:1200], network[1200:1800], network[1800:1900]
     run = predictor_for("kalman:box").fit(blocks[0]).calibrate(blocks[1]).run(blocks[2])
-    assert list(beside(parse("default:box"), run, blocks)) == ["default:box", "quick:box", "ewma:lean+aci"]
+    assert list(beside(parse("default:box"), run, blocks)) == ["default:box", "quick:box", "ewma:lean+auto"]

@@ -63,7 +63,7 @@ def rule_of(name: Name) -> str:
     """The calibration rule of a name: its wrap, or the method's own.
 
     >>> rule_of(parse("kalman")), rule_of(parse("quick")), rule_of(parse("quick+split"))
-    ('split', 'aci', 'split')
+    ('split', 'auto', 'split')
     """
     return name.wrap or TABLE[name.method].rule
 
@@ -121,7 +121,7 @@ def whole_name(method: str, shape: str = "ellipsoid", calibration: str | None = 
 
     >>> str(whole_name("kalman", "box", "aci")), str(whole_name("quick", calibration="split"))
     ('kalman:box+aci', 'quick+split')
-    >>> str(whole_name("kalman", calibration="split")), str(whole_name("quick", calibration="aci"))
+    >>> str(whole_name("kalman", calibration="split")), str(whole_name("quick", calibration="auto"))
     ('kalman', 'quick')
     """
     name = parse(method)

@@ -8,7 +8,7 @@ import pytest
 
 from jointset import Panel, generate_grssf
 from jointset.bench.names import methods_named
-from jointset.calibration import ACI, Split
+from jointset.calibration import ACI, Auto, Split
 from jointset.datasets.cells import cell
 from jointset.experiments.rows import run_rows
 from jointset.filters.quick import quick
@@ -16,15 +16,16 @@ from jointset.methods import predictor_for
 
 
 def test_the_radius_adapts_unless_another_rule_is_named():
-    assert isinstance(predictor_for("quick").calibration, ACI)
+    assert isinstance(predictor_for("quick").calibration.rule, Auto)
+    assert isinstance(predictor_for("quick+aci").calibration, ACI)
     assert isinstance(predictor_for("quick:box+split").calibration, Split)
     assert type(predictor_for("quick+dtaci").calibration).__name__ == "DtACI"
     assert isinstance(predictor_for("var").calibration, Split)
 
 
 def test_the_grid_has_every_rule_once():
-    assert methods_named("grid:quick")[:3] == ["quick+split", "quick", "quick+agaci"]
-    assert methods_named("quick+aci,quick:ellipsoid,quick+split") == ["quick", "quick+split"]
+    assert methods_named("grid:quick")[:3] == ["quick+split", "quick+aci", "quick+agaci"]
+    assert methods_named("quick+auto,quick:ellipsoid,quick+split") == ["quick", "quick+split"]
 
 
 def test_a_benchmark_gives_the_rule_of_the_name():

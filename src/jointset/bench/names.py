@@ -155,7 +155,7 @@ def _methods_of(item: str) -> Sequence[str]:
     ]
 
 
-GRID_RULES = ("split", "aci", "agaci", "dtaci", "pid")  # of the recorded grid; every other rule is asked for by name
+GRID_RULES = ("split", "aci", "agaci", "dtaci", "pid", "auto")  # of the recorded grid; others are asked for by name
 
 
 def _shapes_of(method: str) -> tuple[str, ...]:

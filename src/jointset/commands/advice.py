@@ -10,13 +10,13 @@ import typer
 from jointset.catalogue import ONE_AT_A_TIME, PUBLISHED, TABLE
 from jointset.errors import InputError
 from jointset.joint_predictor import JointPredictor
-from jointset.methods import Name, parse, predictor_for
+from jointset.methods import Name, parse, predictor_for, rule_of
 from jointset.panel import Panel
 from jointset.predicting.promise import FAR, Promise, promise_of
 from jointset.runs import Run
 from jointset.terminal import busy, show_table, sizes
 
-SIMPLE = (("quick", None), ("ewma", "aci"))
+SIMPLE = (("quick", None), ("ewma", "auto"))  # under the rule of the default
 MOST = 300  # sensors up to which they take seconds
 FEWEST = 50  # test rows that say something
 SIZE = "log_mean_volume"  # the mean of log-volumes would reward a radius that shrinks and explodes
@@ -110,9 +110,20 @@ def uneven_hours(promise: Promise, run: Run, method: str) -> str:
     clock = run.clock
     if clock is None or not clock.worst <= promise.target - FAR:
         return ""
-    known = parse(method).method == "time-of-day"
-    more = "" if known else ". Try --method=time-of-day+aci, which knows the hour"
+    tries = knowing_the_hour(parse(method))
+    more = f". Try {tries}" if tries else ""
     return f"{100 * promise.seen:.1f} % inside hides hours or days that are missed far more often: {clock.words}{more}"
+
+
+def knowing_the_hour(name: Name) -> str:
+    """What to try where hours are missed; empty where radius and shape know them already.
+
+    >>> knowing_the_hour(parse("ewma:box"))
+    '--method=ewma:box+auto, whose radius knows the hour'
+    """
+    if rule_of(name) != "auto":
+        return f"--method={name._replace(wrap='auto')}, whose radius knows the hour"
+    return "" if name.method == "time-of-day" else "--method=time-of-day+auto, whose shape knows the hour too"
 
 
 def what_to_try(
@@ -133,10 +144,10 @@ def what_to_try(
     >>> from jointset.predicting.promise import Promise
     >>> far = Promise(0.9, 0.5, 400, 0.86, 0.94)
     >>> what_to_try("kalman", far, rows=9000, sensors=20, gaps=0.0, drift=True, uneven=False)[0]
-    '--method=kalman+aci, whose radius follows the readings'
+    '--method=kalman+auto, whose radius follows the readings'
     """
     name = parse(method)
-    wrapped = f"--method={method}+aci" if name.wrap is None else ""
+    wrapped = f"--method={name._replace(wrap='auto')}" if rule_of(name) == "split" else ""
     if promise.word == "wide":
         return [f"{wrapped}, whose radius follows the readings"] if wrapped else ["more rows to calibrate on"]
     found = []
@@ -148,11 +159,11 @@ def what_to_try(
         found.append(f"{wrapped}, which scales all intervals together")
     if rows < ROWS_A_SENSOR * sensors:
         found.append(f"more rows, or fewer sensors: {rows:,} rows are little for the covariance of {sensors:,} sensors")
-    if uneven and name.method != "time-of-day":
-        found.append("--method=time-of-day+aci, which knows the hour")
-    if wrapped and not gappy and name.method not in ONE_AT_A_TIME:
+    if uneven and knowing_the_hour(name):
+        found.append(knowing_the_hour(name))
+    elif wrapped and not gappy and name.method not in ONE_AT_A_TIME:
         found.append(f"{wrapped}, whose radius follows the readings")
     if drift and not wrapped and name.method != "ewma":
-        found.append("--method=ewma+aci, whose shape follows the readings too")
+        found.append("--method=ewma+auto, whose shape follows the readings too")
     found.append("rows that are more like those to come" if drift else "another method: jointset bench compares them")
     return found[:NAMED]

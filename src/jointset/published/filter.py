@@ -275,11 +275,11 @@ def falls_short(rule: SetRule, rows: int, n: int) -> str:
     level = 1.0 - rule.alpha
     if getattr(rule, "bonferroni", True) is False and n > 1:
         each = f"each of {n} sensors has an interval of {level:.0%} and all are inside in fewer rows"
-        return f"{each}, {level**n:.1%} if their errors are independent: add +aci for a joint set"
+        return f"{each}, {level**n:.1%} if their errors are independent: add +auto for a joint set"
     inputs = n * int(getattr(rule, "lags", 0)) if getattr(rule, "variant", "") == "network" else 0
     if ROWS * inputs <= rows:
         return ""
-    return f"a network of {inputs:,} inputs learns from {rows:,} rows and covers too little: add +aci, or more rows"
+    return f"a network of {inputs:,} inputs learns from {rows:,} rows and covers too little: add +auto, or more rows"
 
 
 class IntervalRule:
