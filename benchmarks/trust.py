@@ -2,6 +2,7 @@
 
     python benchmarks/trust.py --runs 500 --seeds 20              # simulated networks, tracks A to E
     python benchmarks/trust.py --runs 0 --cells aqi-12,jena-20    # cells with changes of their own
+    python benchmarks/trust.py --runs 0 --slow 300                # scores alone, whose spread wanders slowly
 
 Stationary tracks A to C: share of runs whose coverage of the 800 test steps lies in the band of so many (stated: 0.90),
 mean half-width of that band, share of runs with an alarm of either kind. Elsewhere: steps whose last 200 had a coverage
@@ -14,13 +15,16 @@ import time
 import warnings
 
 import numpy as np
+from scipy.signal import lfilter
 
-from jointset.experiments.rows import fitted_row
+from jointset.calibration.quantiles import score_quantile
 from jointset.datasets.cells import cell
-from jointset.trust import RECENT
+from jointset.experiments.rows import fitted_row
+from jointset.trust import RECENT, start_watch
 
 TRACKS = {"kalman": None, "kalman-tuned": None, "static": "validation", "ewma": None}  # method: block of its shape
 CELLS = dict.fromkeys(("kalman", "kalman-tuned", "static", "time-of-day", "ewma"))
+SLOW = (0.0, 0.0), (0.1, 0.98), (0.1, 0.99), (0.1, 0.995), (0.2, 0.98), (0.2, 0.99), (0.4, 0.99)  # size, rho
 LOW = 0.75
 
 
@@ -68,6 +72,20 @@ def stationary(track: str, sensors: int, runs: int) -> None:
         line(track.upper(), method, runs, *(f"{x:.3f}" for x in (joint, held, half, either, drift, few)))
 
 
+def wandering(size: float, rho: float, m: int, runs: int, n: int = 1000) -> None:
+    """Scores of ten sensors, chi-square times exp(size v), v an autoregression: share of the runs in the band."""
+    rng, found = np.random.default_rng(1), []
+    for _ in range(runs):
+        v = lfilter([np.sqrt(1 - rho**2)], [1, -rho], rng.standard_normal(3000 + m + n))[3000:]
+        scores = rng.chisquare(10, m + n) * np.exp(size * v)
+        radius = score_quantile(np.sort(scores[:m]), 0.1)
+        trust, joint = start_watch(scores[:m], radius).trust(0.0), (scores[m:] <= radius).mean()
+        low, high = trust.band_over(n)
+        found.append((low <= joint <= high, (high - low) / 2))
+    held, half = np.mean(found, axis=0)
+    line(size, rho, m, runs, f"{held:.3f}", f"{half:.3f}")
+
+
 def changing(name: str, methods: dict[str, str | None], seeds: int) -> None:
     """One line a method: how the alarm follows coverage; the longest stretch is the longest over seeds."""
     for method, pilot in methods.items():
@@ -103,6 +121,7 @@ def main() -> None:
     parser.add_argument("--sensors", type=int, default=30)
     parser.add_argument("--seeds", type=int, default=20, help="networks of each track with a change")
     parser.add_argument("--cells", default="", help="cells with changes, separated by commas")
+    parser.add_argument("--slow", type=int, default=0, help="runs of each series of scores whose spread wanders")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     begin = time.perf_counter()
@@ -117,6 +136,19 @@ def main() -> None:
         changing("grssf-a-120", {"static": "calibration"}, options.seeds)
     for name in filter(None, options.cells.split(",")):
         changing(name, CELLS, 1)
+    if options.slow:
+        head("size", "rho", "calibration scores", "runs", "in the band", "half-width")
+        for m in (750, 3000):
+            for size, rho in (
+                (0.0, 0.0),
+                (0.1, 0.98),
+                (0.1, 0.99),
+                (0.1, 0.995),
+                (0.2, 0.98),
+                (0.2, 0.99),
+                (0.4, 0.99),
+            ):
+                wandering(size, rho, m, options.slow)
     print(f"\n{time.perf_counter() - begin:.0f} seconds")
 
 

@@ -222,6 +222,24 @@ def test_coverage_lies_in_the_band_of_each_runs_own_tau(filter_):
     assert tested <= 0.97 * runs  # no wider than it needs to be
 
 
+def slow_volatility(size, rho, shape, seed=0):
+    """Scores (..., T) of ten sensors whose spread wanders: chi-square times exp(size v), v an autoregression."""
+    return np.random.default_rng(seed + 1).chisquare(10, shape) * np.exp(size * autoregression(rho, shape, seed))
+
+
+@pytest.mark.parametrize(("size", "rho"), [(0.0, 0.0), (0.1, 0.99), (0.1, 0.995), (0.2, 0.99)])
+def test_coverage_lies_in_the_band_where_the_spread_of_scores_wanders_slowly(size, rho):
+    runs, m, n = 150, 3000, 1000
+    held, widths = 0, []
+    for scores in slow_volatility(size, rho, (runs, m + n)):
+        radius = np.sort(scores[:m])[int(np.ceil(0.9 * (m + 1))) - 1]
+        trust = start_watch(scores[:m], radius).trust(0.0)
+        held += within((scores[m:] <= radius).mean(), trust.band_over(n))
+        widths.append(trust.half_width)
+    assert held >= binom.ppf(0.001, runs, 0.9)
+    assert size or np.mean(widths) < 1.25 * 1.645 * np.sqrt(0.09 / m)  # and no wider than it needs to be
+
+
 def within(share, band):
     return band[0] <= share <= band[1]
 

@@ -7,7 +7,8 @@ and tau the integrated time of those hits, that share lies with confidence 90 % 
     c -+ (w sqrt(1 + m / n) + 1 / (2 n)),    w = 1.64 sqrt(c (1 - c) tau / m),
 
 w the half-width for the long run, 1 / (2 n) half a reading, as shares move by whole ones. tau enters with one standard
-error added, here and below.
+error added, here and below; for w it is at least what the slow part of hits and ranks makes of it
+(`jointset.predicting.slow_time`).
 
 Two detectors watch. The first counts hits: the last 200 readings (n of them, h hits) are an alarm while they lack too
 many, c n - h >= 200 d, where d is 2.5 half-widths of the band of 200 readings, at most 0.15. The bound holds whatever
@@ -39,6 +40,7 @@ import numpy as np
 from jointset.contracts import Array
 from jointset.errors import some
 from jointset.predicting.integrated_time import LAGS, IntegratedTime, integrated_time
+from jointset.predicting.slow_time import slow_time
 from jointset.storage import storable
 
 CONFIDENT = 1.645  # standard errors either side of the band: confidence 90 %
@@ -194,11 +196,15 @@ def start_watch(scores: Array, radius: float, coverage: float | None = None) -> 
     hits = scores <= radius
     times = [integrated_time(hits.astype(float), lags) for lags in (None, LAGS)]
     tau_int = max(_at_least_one(time.tau) for time in times)
-    tau = max(_at_least_one(time.tau + time.standard_error) for time in times)
+    ordered = np.sort(scores)
+    ranks = _ranks(ordered, scores).astype(float)
+    tau = max(
+        slow_time(hits.astype(float), ranks, CONFIDENT),
+        *(_at_least_one(time.tau + time.standard_error) for time in times),
+    )
     coverage = float(hits.sum()) / (m + 1) if coverage is None else coverage
     half_width = CONFIDENT * math.sqrt(coverage * (1.0 - coverage) * tau / m)
-    ordered = np.sort(scores)
-    slack, limit = cusum_design(integrated_time(_ranks(ordered, scores).astype(float)), m)
+    slack, limit = cusum_design(integrated_time(ranks), m)
     whole = math.ceil(slack * 2 * m), math.ceil(limit * 2 * m)
     return Watch(Reference(ordered, tau_int, coverage, half_width, *whole))
 
