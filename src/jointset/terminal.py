@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from jointset.runs import Run
 
 
+PAUSE = 0.1  # seconds between two words on how far something is, at least
+
+
 @contextmanager
 def phases(total: int, *, alike: bool = False) -> Iterator[Callable[..., None]]:
     """A progress bar on stderr, only on a terminal; call it with what starts now and by how much to advance.
@@ -61,7 +64,7 @@ def one_by_one(started: Callable[..., None]) -> Callable[[str], None]:
 
 
 @contextmanager
-def busy(what: str) -> Iterator[Callable[[int], Callable[[int], None]]]:
+def busy(what: str) -> Iterator[Callable[..., Callable[[int], None]]]:
     """Say on a terminal what is going on, and for how long, where that may take more than two seconds.
 
     Where there are rows to count, give what is yielded their number: it makes a progress function for them.
@@ -71,17 +74,30 @@ def busy(what: str) -> Iterator[Callable[[int], Callable[[int], None]]]:
         yield partial(counted, started, what)
 
 
-def counted(started: Callable[..., None], what: str, total: int) -> Callable[[int], None]:
-    """A progress function for rows: it tells a bar of `phases` how many of all are done."""
-    done, begun = 0, time.perf_counter()
+def counted(started: Callable[..., None], what: str, total: int, unit: str = "row") -> Callable[[int], None]:
+    """A progress function for rows, or what `unit` calls them: it tells a bar of `phases` how many of all are done."""
+    done, begun, told = 0, time.perf_counter(), -math.inf
 
     def more(rows: int) -> None:
-        nonlocal done
-        done += rows
-        left = (time.perf_counter() - begun) / max(done, 1) * (total - done)
-        started(f"{what}, row {done} of {total}, {duration(left)} left", 0)
+        nonlocal done, told
+        done, now = done + rows, time.perf_counter()
+        if now - told < PAUSE:
+            return
+        told, left = now, (now - begun) / max(done, 1) * (total - done)
+        started(f"{what}, {unit} {done} of {total}, {duration(left)} left", 0)
 
     return more
+
+
+def stepped(started: Callable[..., None], what: str) -> Callable[[int, int, float], None]:
+    """A progress function for a fit: it tells a bar of `phases` how much is done, and how long the rest will take."""
+    begun = time.perf_counter()
+
+    def step_done(step: int, total: int, loss: float) -> None:
+        left = (time.perf_counter() - begun) / max(step, 1) * (total - step)
+        started(f"{what}, {100 * step // total} %, {duration(left)} left", 0)
+
+    return step_done
 
 
 def duration(seconds: float) -> str:

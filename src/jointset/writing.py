@@ -14,6 +14,7 @@ import numpy as np
 from jointset.errors import require
 from jointset.joint_predictor import Run
 from jointset.panel import Panel
+from jointset.predicting.passes import Counting, silent
 from jointset.support.atomic import whole_file as whole_file
 from jointset.support.atomic import writing_to as writing_to
 from jointset.support.folders import model_place
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ISO_SECONDS = "%Y-%m-%dT%H:%M:%SZ"
+PIECE = 10_000  # rows written between two words on how long it will take
 TABLES = (".csv", ".json", ".parquet")
 
 
@@ -52,14 +54,14 @@ def output_file(path: str | Path, suffixes: tuple[str, ...]) -> Path:
     return path
 
 
-def write_panel(panel: Panel, path: str | Path) -> None:
+def write_panel(panel: Panel, path: str | Path, counting: Counting = silent) -> None:
     """Write .npz (everything) or .csv (wide, ISO UTC times; the graph goes to a file of its own)."""
     path = output_file(path, (".npz", ".csv"))
     if path.suffix.lower() == ".npz":
         panel.to_npz(path)
         return
     with whole_file(path) as unfinished:
-        panel.to_pandas().to_csv(unfinished, index=panel.timestamps is not None, date_format=ISO_SECONDS)
+        _write_csv(panel.to_pandas(), unfinished, panel.timestamps is not None, counting)
 
 
 def write_edges(panel: Panel, path: str | Path) -> None:
@@ -76,22 +78,45 @@ def write_edges(panel: Panel, path: str | Path) -> None:
         edges.to_csv(unfinished, index=False)
 
 
-def write_run(run: Run, path: str | Path) -> None:
+def write_run(run: Run, path: str | Path, counting: Counting = silent) -> None:
     """Write one row a step: time, score, radius, inside, then lower and upper bound of every sensor."""
     table = run.to_pandas(bounds=True)
-    write_table(table if run.timestamps is None else table.reset_index(), path)
+    write_table(table if run.timestamps is None else table.reset_index(), path, counting)
 
 
-def write_table(table: pd.DataFrame, path: str | Path) -> None:
+def write_table(table: pd.DataFrame, path: str | Path, counting: Counting = silent) -> None:
     """Write a table as .csv, .json or .parquet; times in a column `time`."""
     path = output_file(path, TABLES)
     with whole_file(path) as unfinished:
         if path.suffix.lower() == ".parquet":
             table.to_parquet(unfinished, index=False)
         elif path.suffix.lower() == ".csv":
-            table.to_csv(unfinished, index=False, date_format=ISO_SECONDS)
+            _write_csv(table, unfinished, False, counting)
         else:
-            unfinished.write_text(json.dumps([json_ready(row) for row in _records(table)], indent=1) + "\n")
+            _write_json(table, unfinished, counting)
+
+
+def _write_csv(table: pd.DataFrame, path: Path, index: bool, counting: Counting) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for part in _pieces(table, counting):
+            part.to_csv(file, index=index, header=file.tell() == 0, date_format=ISO_SECONDS)
+
+
+def _write_json(table: pd.DataFrame, path: Path, counting: Counting) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for part in _pieces(table, counting):
+            text = json.dumps([json_ready(row) for row in _records(part)], indent=1)
+            file.write(text[:-2] if file.tell() == 0 else f",{text[1:-2]}")
+        file.write("\n]\n" if len(table) else "[]\n")
+
+
+def _pieces(table: pd.DataFrame, counting: Counting) -> Iterator[pd.DataFrame]:
+    """The rows of a table, so many at a time, and at least one piece; it tells how many of them are written."""
+    more = counting(len(table))
+    for start in range(0, max(len(table), 1), PIECE):
+        part = table.iloc[start : start + PIECE]
+        yield part
+        more(len(part))
 
 
 def _records(table: pd.DataFrame) -> Iterator[dict[str, Any]]:

@@ -1,10 +1,12 @@
 """A disk that is full, a file that is damaged, a store of another version: defined, and told in one line."""
 
 import json
+import re
 import shutil
 import sqlite3
 import tarfile
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ pytest.importorskip("fastapi")
 from conftest import client_of
 from jointset.cli import app
 from jointset.errors import InputError
+from jointset.live import copying
 from jointset.live.network import AS_USUAL
 from jointset.live.opening import open_network
 from jointset.live.snapshots import from_bytes, to_bytes
@@ -145,8 +148,55 @@ def test_a_terminal_is_told_how_long_checking_and_writing_will_take(kept, tmp_pa
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr("jointset.live.history.PIECE", 10)
+    monkeypatch.setattr("jointset.terminal.PAUSE", 0.0)
     assert "checking, row 20 of 30, 0 s left" in told("store", "check", kept).output
     assert "writing, row 20 of 30, 0 s left" in told("store", "export", kept, "--out", tmp_path / "a.csv").output
+    assert re.search(r"copying, MiB (\d+) of \1, 0 s left", told("store", "backup", kept, tmp_path / "copy").output)
+    assert re.search(r"compacting city, MiB (\d+) of \1, 0 s left", told("store", "compact", kept).output)
+
+
+def test_compacting_gives_space_back_and_changes_nothing_else(kept):
+    """Also where a run was killed and left its file behind."""
+    path = kept / "city" / "readings.db"
+    before = [*Store(path).entries()]
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE waste AS SELECT randomblob(500000) AS x")
+        connection.execute("DROP TABLE waste")
+    (path.parent / ".readings.db.lean").write_text("half")
+    assert told("store", "compact", kept).exit_code == 0
+    store = Store(path)
+    assert [str(one) for one in store.entries()] == [str(one) for one in before]
+    assert store.connection.execute("PRAGMA freelist_count").fetchone()[0] == 0
+    assert store.connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    assert store.connection.execute("PRAGMA user_version").fetchone()[0] == VERSION
+    assert [file.name for file in path.parent.glob(".*lean*")] == []
+    assert told("store", "check", kept).exit_code == 0
+
+
+def test_a_backup_is_of_one_moment_while_rows_come(kept, tmp_path, monkeypatch):
+    """What is written between two of its pieces is not in it, and does not make it begin anew."""
+    monkeypatch.setattr(copying, "PAGES", 1)
+    store, pieces = Store(kept / "city" / "readings.db"), []
+
+    def counting(total, unit):
+        return pieces.append
+
+    def disturbed(source, target, written):
+        def more(done):
+            written(done)
+            with store.writing():
+                store.hold([(1, len(pieces), 1, 1.0)])
+            pieces.append(done)
+
+        usual(source, target, more)
+
+    usual = copying._copy
+    monkeypatch.setattr(copying, "_copy", disturbed)
+    copying.back_up(store, tmp_path / "copy.db", counting)
+    pages = store.connection.execute("PRAGMA page_count").fetchone()[0]
+    assert len(store.held()) >= pages - 1 > 3
+    assert Store(tmp_path / "copy.db").held() == []
+    assert len([*Store(tmp_path / "copy.db").entries()]) == 30
 
 
 def test_only_one_service_has_a_store_and_only_with_its_model(kept, model, panel, tmp_path):

@@ -16,18 +16,19 @@ from jointset.bench.tables.measured import SLACK
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.pages.shell import render_page, write_text
+from jointset.predicting.passes import Counting, silent
 
 SCRIPTS = ("elements.js", "page.js", "table.js", "scales.js", "charts.js", "figures.js", "course.js")
 
 
-def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
+def write_report(folder: str | Path, out: str | Path | None = None, counting: Counting = silent) -> Path:
     """Write the page of a results folder, by default to `report.html` in it; gives its path."""
     page = Path(folder) / "report.html" if out is None else Path(out)
-    write_text(page, render(folder))
+    write_text(page, render(folder, counting))
     return page
 
 
-def render(folder: str | Path) -> str:
+def render(folder: str | Path, counting: Counting = silent) -> str:
     """The page of a results folder as text."""
     rows = [{str(name): value for name, value in row.items()} for row in read_results(folder).to_dict("records")]
     shown, audits = panels(rows), audits_shown(folder)
@@ -41,13 +42,15 @@ def render(folder: str | Path) -> str:
         "facts": facts(rows),
         "created": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     }
-    return render_page("benchmark", words, SCRIPTS, page_data(folder, shown, audits))
+    return render_page("benchmark", words, SCRIPTS, page_data(folder, shown, audits, counting))
 
 
-def page_data(folder: str | Path, shown: Sequence[Panel], audits: Sequence[Shown]) -> dict[str, Any]:
+def page_data(
+    folder: str | Path, shown: Sequence[Panel], audits: Sequence[Shown], counting: Counting = silent
+) -> dict[str, Any]:
     """Everything the page's tables and figures show, as plain numbers and words."""
     groups = [group for panel in shown for group in panel.groups]
-    found = Traces(folder, sum(bool(group.rows) for group in groups))
+    found, more = Traces(folder, sum(bool(group.rows) for group in groups)), counting(len(groups), "method")
     listed = []
     for place, panel in enumerate(shown):
         for label, group in zip(panel.labels, panel.groups, strict=True):
@@ -69,6 +72,7 @@ def page_data(folder: str | Path, shown: Sequence[Panel], audits: Sequence[Shown
                     "trace": found.add(place, group),
                 }
             )
+            more(1)
     return {
         "metrics": METRICS,
         "panels": [

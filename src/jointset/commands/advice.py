@@ -10,11 +10,11 @@ import typer
 from jointset.catalogue import ONE_AT_A_TIME, PUBLISHED, TABLE
 from jointset.errors import InputError
 from jointset.joint_predictor import JointPredictor
-from jointset.methods import Name, parse, predictor_for, rule_of
+from jointset.methods import Name, parse, predictor_for, rule_of, taken_by_fit
 from jointset.panel import Panel
 from jointset.predicting.promise import FAR, Promise, promise_of
 from jointset.runs import Run
-from jointset.terminal import busy, show_table, sizes
+from jointset.terminal import counted, phases, show_table, sizes, stepped
 
 SIMPLE = (("quick", None), ("ewma", "auto"))  # under the rule of the default
 MOST = 300  # sensors up to which they take seconds
@@ -38,13 +38,15 @@ def beside(name: Name, run: Run, blocks: tuple[Panel, Panel, Panel], **how: Any)
     if train.n_sensors > MOST or len(test) < FEWEST:
         return {}
     runs = {str(name): run}
-    with busy("simple methods, to compare") as counting:
-        more = counting(len(SIMPLE) * (len(calibrating) + len(test)))
+    with phases(1) as started:
         for method, wrap in SIMPLE:
             leaning = name.geometry == "box" and "lean" in TABLE[method].geometries  # as those of the default do
             simple = str(Name(method, "lean" if leaning else name.geometry, wrap))
             try:
-                predictor = predictor_for(simple, **how).fit(train).calibrate(calibrating, progress=more)
+                predictor, what = predictor_for(simple, **how), f"{simple}, to compare"
+                predictor.fit(train, **taken_by_fit(predictor.filter, progress=stepped(started, what)))
+                more = counted(started, what, len(calibrating) + len(test))
+                predictor.calibrate(calibrating, progress=more)
                 runs[simple] = predictor.run(test, regions=False, progress=more)
             except InputError:  # it cannot be fitted on such rows: there is nothing to compare with
                 continue

@@ -24,6 +24,7 @@ from jointset.terminal import (
     show_json,
     show_summary,
     show_trust,
+    stepped,
     trust_words,
     warn,
 )
@@ -226,7 +227,7 @@ def usual_method() -> str:
 
 def training_told(started: Callable[..., None]) -> Callable[[int, int, float], None]:
     """A progress function for training: it tells a bar how far it is, and once how long it will take."""
-    begun, told = time.perf_counter(), False
+    begun, told, shown = time.perf_counter(), False, stepped(started, "fitting")
 
     def step_done(step: int, total: int, loss: float) -> None:
         nonlocal told
@@ -234,7 +235,7 @@ def training_told(started: Callable[..., None]) -> Callable[[int, int, float], N
         if not told and left > LONG:
             note(f"training takes about {duration(left)} here; for sets in seconds: --method quick")
         told = True
-        started(f"fitting, step {step} of {total}, {duration(left)} left", 0)
+        shown(step, total, loss)
 
     return step_done
 

@@ -49,10 +49,10 @@ def impute_command(
     gaps = int((~data.mask).sum())
     typer.echo(f"{panel}: {several(gaps, 'gap')} of {data.mask.size:,} readings filled.")
     if out is not None:
-        with busy("writing"):
-            write_table(found.table(), out)
+        with busy("writing") as counting:
+            write_table(found.table(), out, counting)
         typer.echo(f"Wrote {out}, one line a gap.")
     if filled is not None:
-        with busy("writing"):
-            write_panel(data.with_values(found.values), filled)
+        with busy("writing") as counting:
+            write_panel(data.with_values(found.values), filled, counting)
         typer.echo(f"Wrote {filled}, the rows with their gaps filled.")

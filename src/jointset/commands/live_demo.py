@@ -14,9 +14,10 @@ import typer
 
 from jointset.datasets.city import CADENCE, DAY, START, Fault, Incident, simulate_city, with_trouble
 from jointset.errors import InputError, require
+from jointset.filters.telling import Told
 from jointset.live.replaying import Target, pauses, replay, rows_of
 from jointset.panel import Panel
-from jointset.terminal import busy, note
+from jointset.terminal import note, phases, stepped
 
 METHOD, NAME = "quick", "city"
 TRAIN, CALIBRATION, PAST = 7 * DAY, 3 * DAY, DAY  # rows
@@ -41,8 +42,8 @@ def live_demo(out: Path, seed: int, alpha: float, port: int) -> None:
     address = f"http://127.0.0.1:{taken.getsockname()[1]}"
     folder = new_folder(out) / f"live-{time.strftime('%Y%m%d-%H%M%S')}"
     with threadpool_limits(1):
-        with busy("fitting a simulated city"):
-            _fit(folder / "model", seed, alpha)
+        with phases(1) as started:
+            _fit(folder / "model", seed, alpha, stepped(started, "fitting a simulated city"))
         network = open_network(NAME, folder / "model", folder / "store")
         threading.Thread(target=_send, args=(f"{address}/{NAME}", seed), daemon=True).start()
         typer.echo(f"Open {address}/ in a browser. A day passes in a minute, with an incident in it; Ctrl-C stops.")
@@ -54,12 +55,14 @@ def live_demo(out: Path, seed: int, alpha: float, port: int) -> None:
     note(f"what was read is kept in {folder}")
 
 
-def _fit(folder: Path, seed: int, alpha: float) -> None:
-    from jointset.methods import predictor_for
+def _fit(folder: Path, seed: int, alpha: float, told: Told) -> None:
+    from jointset.methods import predictor_for, taken_by_fit
 
     require(seed >= 0, f"the seed must be a whole number >= 0, got {seed}")
     rows = simulate_city(TRAIN + CALIBRATION, seed)
-    predictor_for(METHOD, alpha=alpha).fit(rows[:TRAIN]).calibrate(rows[TRAIN:]).save(folder)
+    predictor = predictor_for(METHOD, alpha=alpha)
+    told(0, 1, float("nan"))
+    predictor.fit(rows[:TRAIN], **taken_by_fit(predictor.filter, progress=told)).calibrate(rows[TRAIN:]).save(folder)
 
 
 def _send(url: str, seed: int) -> None:

@@ -89,13 +89,13 @@ def predict_command(
     with phases(len(data), alike=True) as started:
         run = predictor.run(data, regions=False, progress=lambda rows: started("predicting", rows))
     if filled is not None and impute is not None:
-        with busy("writing"):
-            write_table(filled, impute)
+        with busy("writing") as counting:
+            write_table(filled, impute, counting)
         if not as_json:
             typer.echo(f"Wrote {impute}, one line a gap: {several(len(filled), 'gap')} filled.")
     if out is not None and horizon is None:
-        with busy("writing"):
-            write_run(limits.of(run), out)
+        with busy("writing") as counting:
+            write_run(limits.of(run), out, counting)
     if save:
         predictor.save(model)
     if horizon is not None:

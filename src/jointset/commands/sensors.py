@@ -25,9 +25,7 @@ def sensors_command(
         list[str] | None, typer.Option("--add", help="New sensors, comma-separated; may be given again.")
     ] = None,
     graph: Annotated[Path | None, typer.Option(help="Edge list with the neighbours of new sensors.")] = None,
-    rows: Annotated[
-        Path | None, typer.Option(help="Recent rows of the new set of sensors: levels of new ones, and calibration.")
-    ] = None,
+    rows: Annotated[Path | None, typer.Option(help="Recent rows: levels of new sensors, and calibration.")] = None,
     out: Annotated[Path | None, typer.Option(help="Model folder to write; MODEL itself replaces it.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
@@ -64,10 +62,12 @@ def sensors_command(
     if rows is not None:
         from jointset.panel import Panel
 
+        fleet = Fleet(renamed, leaving, ignore_unknown=True)
         with busy("reading"):
-            data = Panel.read(rows, notice=note)
-    with busy("calibrating" if rows else "changing"):
-        other = predictor.with_sensors(leaving, renamed, edges, data)
+            data = Panel.read(rows, sensors=names, fleet=fleet, notice=_unless_there_was_nothing_to_do)
+    with busy("calibrating" if rows else "changing") as counting:
+        more = None if data is None else counting(len(data))
+        other = predictor.with_sensors(leaving, renamed, edges, data, progress=more)
     other.save(out)
     told = [f"{several(len(other.sensors), 'sensor')}, before {len(predictor.sensors)}"]
     told += [f"level and scale of {name} are those of its neighbours" for name in joining if data is None]
@@ -76,6 +76,12 @@ def sensors_command(
         typer.echo(
             "Its radius is that of the old number of sensors brought to the new one; --rows ROWS.csv calibrates."
         )
+
+
+def _unless_there_was_nothing_to_do(text: str) -> None:
+    """Tell a notice; rows may have the old names and the sensors that leave, or those of the new set alone."""
+    if not text.startswith("nothing to"):
+        note(text)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from jointset.commands.readings import Alpha
 from jointset.errors import some
 from jointset.support.extras import lack_of
-from jointset.terminal import busy, note, phases, show_json, show_results
+from jointset.terminal import busy, counted, note, phases, show_json, show_results, stepped
 
 Track = Annotated[
     str, typer.Option(help="Kind of network: A stationary, B correlated noise, C heavy tails, D drift, E jump.")
@@ -63,7 +64,8 @@ def tell(seed: int, alpha: float, out: Path, as_json: bool) -> None:
 
     folder = new_folder(out)
     with phases(4) as started:
-        story = tell_story(seed, alpha, started)
+        going = partial(counted, started, "going through two days")
+        story = tell_story(seed, alpha, started, stepped(started, "fitting"), going)
         started("drawing")
         page = folder / "report.html"
         write_course_page(page, "A simulated city", story.course)
@@ -94,7 +96,7 @@ def compare_methods(track: str, n: int, seed: int, length: int, alpha: float, ou
         started("simulating")
         panel = generate_grssf(track, n=n, seed=seed, length=length).panel
         folder = new_folder(out)
-        results = compare(panel, methods, alpha, started)
+        results = compare(panel, methods, alpha, started, partial(stepped, started))
         started("drawing")
         facts: dict[str, Any] = {"track": track.upper(), "n": n, "seed": seed, "length": length, "alpha": alpha}
         given = " ".join(f"--{name} {value}" for name, value in facts.items())
@@ -122,10 +124,11 @@ def generate_command(
     from jointset.writing import output_file, write_edges, write_panel
 
     output_file(out, (".npz", ".csv"))
-    with busy("simulating"):
-        panel = generate_grssf(track, n=n, seed=seed, length=length).panel
+    with busy("simulating") as counting:
+        panel = generate_grssf(track, n=n, seed=seed, length=length, counting=counting).panel
         panel = panel if drift is None else with_drift(panel, drift)
-        write_panel(panel, out)
+    with busy("writing") as counting:
+        write_panel(panel, out, counting)
     typer.echo(f"{out}: {panel.describe()}")
     if graph is not None:
         write_edges(panel, graph)

@@ -58,8 +58,8 @@ def compact(folder: Folder) -> None:
     from jointset.live import upkeep
 
     for place in upkeep.networks_in(folder):
-        with busy(f"compacting {place.name}"):
-            before, after = upkeep.compact(place)
+        with busy(f"compacting {place.name}") as counting:
+            before, after = upkeep.compact(place, counting)
         typer.echo(f"{place.name}: {before / 2**20:.1f} MiB, now {after / 2**20:.1f} MiB")
 
 
@@ -68,6 +68,6 @@ def backup(folder: Folder, target: Annotated[Path, typer.Argument(help="New fold
     """Copy the store while the service runs; the copy can be served, or put in the place of one that is damaged."""
     from jointset.live import upkeep
 
-    with busy("copying"):
-        names = upkeep.backup(folder, target)
+    with busy("copying") as counting:
+        names = upkeep.backup(folder, target, counting)
     typer.echo(f"Copied {', '.join(names)} to {target}.")

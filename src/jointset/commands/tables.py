@@ -41,8 +41,8 @@ def tables_command(
         if pictures:
             from jointset.bench.figures import write_figures
 
-            with busy("drawing"):
-                written += write_figures(folder, out, paper=paper)
+            with busy("drawing") as counting:
+                written += write_figures(folder, out, paper=paper, counting=counting)
         typer.echo(f"Wrote {len(written)} files to {out}: {', '.join(table.name for table in found)}.")
         return
     if as_json:

@@ -18,11 +18,13 @@ from jointset.errors import require
 from jointset.filters.riccati import rho_snr, rho_weighted, sigma_1, steady_state
 from jointset.graph import modes, normalized_shift
 from jointset.panel import Panel
+from jointset.predicting.passes import Counting, silent
 
 TRACKS = ("A", "B", "C", "D", "E")
 SIZES = (30, 60, 120, 240)
 RHO = 0.8
 COMMUNITIES = 4
+TOLD = 100  # rows of a drift after which one is told
 BURN_IN = 200  # 0.8^200 < 1e-19: the state starts stationary
 
 
@@ -52,8 +54,12 @@ class Grssf:
     truth: Truth
 
 
-def generate_grssf(track: str = "A", n: int = 30, seed: int = 0, length: int = 8_000) -> Grssf:
+def generate_grssf(
+    track: str = "A", n: int = 30, seed: int = 0, length: int = 8_000, *, counting: Counting = silent
+) -> Grssf:
     """Draw one network of n sensors and `length` readings.
+
+    Only rows whose graph drifts are drawn one by one: of these `counting` is told how many there are.
 
     >>> network = generate_grssf("A", n=30, seed=0, length=100)
     >>> network.panel.values.shape, round(network.truth.sigma_1, 5)
@@ -76,7 +82,7 @@ def generate_grssf(track: str = "A", n: int = 30, seed: int = 0, length: int = 8
     noise = innovations(track, Q, length, states) * np.concatenate([np.ones(BURN_IN), scale])[:, None]
     drift_from = round(0.9 * length) if track == "D" else length
     F, F_end = transition(adjacency), transition(later) if track == "D" else transition(adjacency)
-    H = _simulate(adjacency, later, noise, BURN_IN + drift_from)[BURN_IN:]
+    H = _simulate(adjacency, later, noise, BURN_IN + drift_from, counting)[BURN_IN:]
     values = H + readings.standard_normal((length, n))
 
     names = tuple(f"s{i:03d}" for i in range(n))
@@ -137,14 +143,16 @@ def innovations(track: str, Q: Array, length: int, rng: np.random.Generator) -> 
     return rng.standard_normal(shape)
 
 
-def _simulate(adjacency: Array, later: Array, noise: Array, drift_from: int) -> Array:
+def _simulate(adjacency: Array, later: Array, noise: Array, drift_from: int, counting: Counting) -> Array:
     """States H_t (T, N): scalar recursions in the modes of F, then one step at a time once the graph drifts."""
     f, basis = modes(transition(adjacency))
     driven = noise[:drift_from] @ basis
     calm = first_order(f, driven.T).T @ basis.T
     states = [calm]
-    h = calm[-1]
+    h, more = calm[-1], counting(len(noise) - drift_from)
     for share, xi in zip(np.linspace(0.0, 1.0, len(noise) - drift_from), noise[drift_from:], strict=True):
         h = transition((1.0 - share) * adjacency + share * later) @ h + xi
         states.append(h[None])
+        if len(states) % TOLD == 1:
+            more(TOLD)
     return np.concatenate(states)

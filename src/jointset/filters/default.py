@@ -32,6 +32,7 @@ from jointset.panel import Panel
 
 FEW = 400  # rows below which nothing is trained
 DENSE = 64  # sensors up to which a law is a matrix
+TRAINING = 20  # times as long as the rest of a fit
 GAIN = 0.002  # log density a reading that correlations of residuals must bring: less may be chance
 HALF_LIVES = (500.0, 2000.0)  # of the correlations of residuals, in rows, that are tried
 
@@ -84,11 +85,12 @@ class DefaultFilter:
         from jointset.filters.members import delete_checkpoints, further_steps, trained_further  # these import torch
 
         net, more = self._net, further_steps(self._net.steps)
+        rest = max(1, (net.steps + more) // TRAINING)  # counted as steps, so that the time left is that of all
         again = None if checkpoint is None else f"{checkpoint}.further"
         nets = net.fit_seeds(
-            early, seeds, progress=_part(progress, 0, more), checkpoint=checkpoint, keep_checkpoint=True
+            early, seeds, progress=_part(progress, 0, more + rest), checkpoint=checkpoint, keep_checkpoint=True
         )
-        after = trained_further(nets, panel, _part(progress, net.steps, 0), again)
+        after = trained_further(nets, panel, _part(progress, net.steps, rest), again)
         known, final = _instant(early, panel)
         fitted: list[Fitted] = [
             _composed((*one.split(), *known), also.split(), final, late).fit(panel)

@@ -33,9 +33,13 @@ from jointset.filters.held_out import (
     run_of,
 )
 from jointset.filters.remembered import Remembered
+from jointset.filters.telling import Told, in_turn, tells
+from jointset.filters.telling import fitted as fitted_on
 from jointset.laws import AnyLaw, LowRankLaw
 from jointset.panel import Panel
 from jointset.storage import storable
+
+LONG = 5  # times as long as that of another takes the fit of a member that tells its progress; the search, twice that
 
 
 @storable
@@ -87,16 +91,23 @@ class PooledFilter(Remembered[PooledState, AnyLaw]):
         sound = w is None or (w.shape == (count,) and bool((w >= 0).all()) and abs(float(w.sum()) - 1.0) < 1e-6)
         require(sound, f"weights of a pool of {count} must be {count} numbers of at least 0 with sum 1, got {w}")
 
-    def fit(self, panel: Panel) -> PooledFilter:
-        """Weights on held-out rows, then members on all rows; a member that cannot be fitted is told and left out."""
+    def fit(self, panel: Panel, progress: Told | None = None) -> PooledFilter:
+        """Weights on held-out rows, then members on all rows; a member that cannot be fitted is told and left out.
+
+        `progress` is told of the steps of its members, and of the search for weights at its end.
+        """
         early, late = held_out(panel)
         if self.frozen:
             return self if self.weights is not None else self.weigh(late)
         alone = self.alone_above is not None and panel.n_sensors > self.alone_above
         weighed, pairs, kept = self.weights is None and not alone, [], []
-        for k, member in enumerate(self.members[:1] if alone else self.members):
+        members = self.members[:1] if alone else self.members
+        each = [LONG if tells(member) else 1 for member in members for _ in range(1 + weighed)]
+        told = in_turn(progress, [*each, *[2 * LONG] * weighed])
+        for k, member in enumerate(members):
+            before, after = told[k * (1 + weighed)], told[k * (1 + weighed) + weighed]
             try:
-                pairs.append((member.fit(early) if weighed else None, member.fit(panel)))
+                pairs.append((fitted_on(member, early, before) if weighed else None, fitted_on(member, panel, after)))
                 kept.append(k)
             except InputError as error:
                 if k + 1 == len(self.members) and not pairs:

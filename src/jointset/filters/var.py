@@ -6,6 +6,7 @@ is fitted twice, the second time with rows that were outliers for their moment c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -58,12 +59,17 @@ class VARFilter:
     first: int = 0
     name: str = "var"
 
-    def fit(self, panel: Panel) -> VARFilter:
-        """Mean, scales and correlations from one panel."""
+    def fit(self, panel: Panel, progress: Callable[[int, int, float], None] | None = None) -> VARFilter:
+        """Mean, scales and correlations from one panel; `progress` is told how many of the five parts are done."""
+        told = progress or (lambda part, parts, loss: None)
         backbone = self.backbone.fit_weighted(panel)
+        told(1, 5, np.nan)
         z = self._parts(panel, backbone)[1]
+        told(2, 5, np.nan)
         backbone = self.backbone.fit_weighted(panel, outlier_weights(z))
+        told(3, 5, np.nan)
         scale, z = self._parts(panel, backbone)
+        told(4, 5, np.nan)
         correlations = self.correlations
         if correlations is None:
             correlations = MovingCorrelations() if panel.n_sensors <= DENSE else FactorCorrelations()

@@ -248,15 +248,6 @@ class Store:
                 return number, state
         return None
 
-    def backup(self, path: Path) -> None:
-        """Copy the store, whole, to a new file, while it is in use."""
-        require(not path.exists(), f"{path} is there already: give another name")
-        with readable(self.path):
-            target = sqlite3.connect(path)
-            with target:
-                self.reader.backup(target)
-            target.close()
-
 
 _STAMP = {"application_id": APPLICATION, "user_version": VERSION}
 

@@ -9,18 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jointset.errors import InputError, require
-from jointset.live import history
+from jointset.live import copying, history
 from jointset.live.opening import locked, standing_of
 from jointset.live.store import FILE, Store, StoreError, readable
 from jointset.methods import load_predictor
-from jointset.predicting.passes import Counting, Progress
+from jointset.predicting.passes import Counting, silent
 from jointset.support.atomic import whole_file
 from jointset.writing import output_file
-
-
-def silent(total: int) -> Progress:
-    """Count nothing: nobody looks on."""
-    return lambda rows: None
 
 
 class Fact(NamedTuple):
@@ -97,15 +92,13 @@ def export(place: Path, out: Path, limit: int, counting: Counting = silent) -> i
     return count
 
 
-def compact(place: Path) -> tuple[int, int]:
+def compact(place: Path, counting: Counting = silent) -> tuple[int, int]:
     """Give free pages of a store back to the disk; its size before and after. The service must not run."""
     lock = locked(place)
     try:
         store = Store(place / FILE)
         before = store.size()
-        with readable(store.path):
-            store.connection.execute("VACUUM")
-            store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        copying.compact(store, counting)
         after = store.size()
         store.close()
     finally:
@@ -114,7 +107,7 @@ def compact(place: Path) -> tuple[int, int]:
     return before, after
 
 
-def backup(folder: Path, target: Path) -> list[str]:
+def backup(folder: Path, target: Path, counting: Counting = silent) -> list[str]:
     """Copy every network of a store, whole, to a new folder, while the service runs; their names."""
     require(not target.exists(), f"{target} is there already: give a new name")
     found = networks_in(folder)
@@ -123,7 +116,7 @@ def backup(folder: Path, target: Path) -> list[str]:
     for place in found:
         (unfinished / place.name).mkdir(parents=True)
         store = Store(place / FILE)
-        store.backup(unfinished / place.name / FILE)
+        copying.back_up(store, unfinished / place.name / FILE, counting)
         store.close()
         shutil.copytree(place / "model", unfinished / place.name / "model")
     unfinished.rename(target)

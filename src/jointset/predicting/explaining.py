@@ -16,7 +16,7 @@ from jointset.inputs.sensor_health import Health, Usual, ailing, unknown_usual
 from jointset.panel import Panel
 from jointset.predicting.attribution import Explained, Neighbourhood, attribution, explained, neighbourhoods
 from jointset.predicting.imputation import Filling, FillQuantiles, Imputed, fill_quantiles, impute_row, start_filling
-from jointset.predicting.passes import Counting
+from jointset.predicting.passes import Counting, Progress
 from jointset.predicting.reuse import Reuse
 from jointset.trust import Trust, Watch
 
@@ -160,10 +160,12 @@ class Explains(ABC):
         rename: Mapping[str, str] | None = None,
         add: Iterable[str] | Mapping[str, Mapping[str, float]] = (),
         rows: Readings | None = None,
+        *,
+        progress: Progress | None = None,
     ) -> JointPredictor:
         """Another predictor without some sensors, with new names or new sensors (`jointset.predicting.membership`)."""
         from jointset.predicting.membership import with_sensors  # imports every filter that can grow
 
         self._require_calibrated()
         one = cast("JointPredictor", self)
-        return with_sensors(one, drop, rename, add, rows)
+        return with_sensors(one, drop, rename, add, rows, progress)

@@ -30,6 +30,7 @@ from jointset.inputs.sensor_health import Health
 from jointset.inputs.sensor_places import Places
 from jointset.panel import Panel
 from jointset.predicting.attribution import normal_law
+from jointset.predicting.passes import Progress
 from jointset.scores import Mahalanobis, MaxStudentised, RootMahalanobis
 
 if TYPE_CHECKING:
@@ -44,12 +45,13 @@ def with_sensors(
     rename: Mapping[str, str] | None = None,
     add: Iterable[str] | Edges = (),
     rows: Readings | None = None,
+    progress: Progress | None = None,
 ) -> JointPredictor:
     """Another predictor without some sensors, with new names, and with new sensors at the end.
 
     Names to drop and to rename are those of the model. `add` gives the new sensors, where it is a mapping each with its
     neighbours (names after renaming) and the weights of its edges. `rows` of the new set of sensors give level and
-    scale of the new ones, and calibrate.
+    scale of the new ones, and calibrate; `progress` is told how many of them are done.
     """
     drop, rename = tuple(drop), dict(rename or {})
     edges: Edges = add if isinstance(add, Mapping) else {name: {} for name in add}
@@ -63,7 +65,7 @@ def with_sensors(
     if drop:
         other = _without(other, [rename.get(name, name) for name in drop])
     if rows is not None:
-        other.calibrate(rows)
+        other.calibrate(rows, progress=progress)
     elif edges or drop:
         _bring_scores(predictor, other)
     return other

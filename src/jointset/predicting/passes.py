@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 BLOCK = 16_000_000  # numbers that the laws of a block of rows may hold
 Laws = Iterable[tuple[Forecast, Array, object]]  # of blocks of rows, those rows, and the state after them
 Progress = Callable[[int], None]  # told how many rows were done
-Counting = Callable[[int], Progress]  # told how many rows there are
+Counting = Callable[..., Progress]  # told how many rows there are, and what they are called where they are no rows
+
+
+def silent(total: int, unit: str = "row") -> Progress:
+    """Count nothing: nobody looks on."""
+    return lambda rows: None
 
 
 def laws_of(predictor: JointPredictor, panel: Panel, state: object) -> Laws:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jointset
 from jointset.catalogue import TABLE
+from jointset.filters.telling import Told
 from jointset.joint_predictor import Run
-from jointset.methods import parse, predictor_for
+from jointset.methods import parse, predictor_for, taken_by_fit
 from jointset.pages.shell import png, png_source, render_page, write_text
 from jointset.panel import Panel
 from jointset.support.extras import installed
@@ -64,15 +65,20 @@ def compare(
     methods: Mapping[str, bool] = METHODS,
     alpha: float = 0.1,
     started: Callable[[str], None] = lambda method: None,
+    fitting: Callable[[str], Told] | None = None,
 ) -> dict[str, Result]:
-    """Fit every method on the first 70 % of a panel, calibrate on the tenth before the last, run through the last."""
+    """Fit every method on the first 70 % of a panel, calibrate on the tenth before the last, run through the last.
+
+    A method that begins is told to `started`; `fitting` makes the function that is told of the steps of its fit.
+    """
     train, _, calibration, test = panel.split()
     results = {}
     for method, standardize in methods.items():
         started(method)
         begin = time.perf_counter()
         predictor = predictor_for(method, alpha=alpha, standardize=standardize)
-        run = predictor.fit(train).calibrate(calibration).run(test)
+        told = taken_by_fit(predictor.filter, progress=None if fitting is None else fitting(method))
+        run = predictor.fit(train, **told).calibrate(calibration).run(test)
         results[method] = Result(run, time.perf_counter() - begin)
     return results
 

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jointset.datasets.city import CADENCE, DAY, Fault, Incident, simulate_city, with_trouble
+from jointset.filters.telling import Told
 from jointset.inputs.times import iso
-from jointset.methods import predictor_for
+from jointset.methods import predictor_for, taken_by_fit
 from jointset.panel import Panel
+from jointset.predicting.passes import Counting, silent
 from jointset.report.model_page import Course, course_of
 
 METHOD = "quick"
@@ -40,8 +42,17 @@ class Story(NamedTuple):
     false_alarms: list[dict[str, Any]]
 
 
-def tell_story(seed: int = 0, alpha: float = 0.1, started: Callable[[str], None] = lambda what: None) -> Story:
-    """Simulate, fit, and go through two days with an incident in the evening and a detector that freezes at night."""
+def tell_story(
+    seed: int = 0,
+    alpha: float = 0.1,
+    started: Callable[[str], None] = lambda what: None,
+    fitting: Told | None = None,
+    going: Counting = silent,
+) -> Story:
+    """Simulate, fit, and go through two days with an incident in the evening and a detector that freezes at night.
+
+    What begins is told to `started`, the steps of the fit to `fitting`, and rows of the two days to `going`.
+    """
     started("simulating")
     city = simulate_city(TRAIN + CALIBRATION + STORY, seed)
     train, calibration, calm = city.split([part / len(city) for part in (TRAIN, CALIBRATION, STORY)])
@@ -50,9 +61,10 @@ def tell_story(seed: int = 0, alpha: float = 0.1, started: Callable[[str], None]
     fault = Fault(DAY + 40, 70, names[(16 + 5 * seed) % len(names)], "stuck")
     days = with_trouble(calm, [incident], [fault])
     started("fitting")
-    predictor = predictor_for(METHOD, alpha=alpha).fit(train).calibrate(calibration)
+    predictor = predictor_for(METHOD, alpha=alpha)
+    predictor.fit(train, **taken_by_fit(predictor.filter, progress=fitting)).calibrate(calibration)
     started("going through two days")
-    course = course_of(predictor, days)
+    course = course_of(predictor, days, going(len(days)))
     alarms = course.told.alarms()
     events = [_event("incident", incident, days), _event("stuck detector", fault, days)]
     found = [event._replace(alarm=_about(event, alarms)) for event in events]

@@ -1,0 +1,93 @@
+"""What takes more than two seconds says on a terminal how long it will take."""
+
+import re
+import sys
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from jointset import GraphLGSSM, generate_grssf
+from jointset.cli import app
+from jointset.filters.pool import PooledFilter
+from jointset.filters.quick import quick
+from jointset.filters.var import VARFilter
+from jointset.methods import predictor_for
+from jointset.writing import write_panel, write_table
+
+sys.path.insert(0, f"{__file__.rpartition('/')[0]}/bench")
+PANEL = generate_grssf("A", n=8, seed=1, length=900).panel
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with rows and a model, on a terminal that is told of everything."""
+    write_panel(PANEL, tmp_path / "rows.csv")
+    predictor_for("kalman").fit(PANEL[:400]).calibrate(PANEL[400:700]).save(tmp_path / "model")
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("FORCE_COLOR", "1"), ("COLUMNS", "200")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("jointset.terminal.PAUSE", 0.0)
+    monkeypatch.setattr("jointset.writing.PIECE", 300)
+    return tmp_path
+
+
+COMMANDS = {
+    "generate new.csv --n 8 --length 900": ["writing, row 600 of 900"],
+    "generate new.csv --n 8 --length 2000 --track D": ["simulating, row 100 of 200", "writing, row 600 of 2000"],
+    "predict model rows.csv --out out.csv": ["writing, row 600 of 900"],
+    "predict model rows.csv --out out.json": ["writing, row 600 of 900"],
+    "sensors model --drop s001 --rename s002=two --rows rows.csv --out other": ["calibrating, row 900 of 900"],
+    "fit rows.csv --method quick --out quick": ["fitting, 3 %", "fitting, 12 %", "fitting, 68 %"],
+    "demo --compare --length 900 --n 8": ["kalman-tuned, 100 %"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_say_how_long_they_will_take(command, place):
+    done = CliRunner().invoke(app, command.split())
+    assert done.exit_code == 0, done.output
+    for said in COMMANDS[command]:
+        assert re.search(re.escape(said) + r", \d+ s left", done.output), said
+
+
+def test_the_report_of_a_benchmark_says_how_long_it_will_take(place):
+    from synthetic_results import write_folder
+
+    done = CliRunner().invoke(app, ["report", str(write_folder(place / "results"))])
+    assert re.search(r"writing the page, method \d+ of \d+, 0 s left", done.output)
+
+
+def test_pictures_of_a_benchmark_say_how_long_they_will_take(place):
+    from synthetic_results import write_folder
+
+    results = write_folder(place / "results")
+    for audit in results.rglob("*.json"):  # one of them is damaged
+        audit.unlink()
+    done = CliRunner().invoke(app, ["tables", str(results), "--out", "tables", "--figures"])
+    assert re.search(r"drawing, picture 3 of \d+, \d+ s left", done.output)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+@pytest.mark.parametrize("rows", [0, 1, 7])
+def test_a_table_written_in_pieces_is_the_one_written_whole(suffix, rows, tmp_path, monkeypatch):
+    table = pd.DataFrame(
+        {"time": pd.date_range("2026-01-01", periods=rows, freq="h"), "a": [0.1 * i for i in range(rows)]}
+    )
+    write_table(table, tmp_path / f"whole.{suffix}")
+    monkeypatch.setattr("jointset.writing.PIECE", 3)
+    write_table(table, tmp_path / f"pieces.{suffix}")
+    whole = (tmp_path / f"whole.{suffix}").read_text()
+    assert (tmp_path / f"pieces.{suffix}").read_text() == whole
+    read = pd.read_json if suffix == "json" else pd.read_csv
+    assert len(read(tmp_path / f"whole.{suffix}")) == rows
+
+
+@pytest.mark.parametrize("filter_", [VARFilter(), quick(), PooledFilter([GraphLGSSM(), GraphLGSSM(rho=0.5)])])
+def test_a_fit_tells_steps_that_only_go_on_and_is_the_same(filter_):
+    told = []
+    fitted = filter_.fit(PANEL[:400], progress=lambda step, steps, loss: told.append((step, steps)))
+    steps = [step for step, _ in told]
+    assert steps == sorted(steps) and len({total for _, total in told}) == 1 and 0 < steps[-1] <= told[0][1]
+    plain = filter_.fit(PANEL[:400])
+    assert (fitted.law(fitted.start()).mean == plain.law(plain.start()).mean).all()
