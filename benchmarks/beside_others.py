@@ -1,19 +1,21 @@
 """Joint sets beside intervals of single sensors from other libraries, around the same mean, on real cells.
 
-Usage: `python benchmarks/beside_others.py [--rows N] [--sktime] [CELL ...]`, with MAPIE and, for `--sktime`, sktime at
+Usage: `python benchmarks/beside_others.py [--sktime] [--rows N] [CELL ...]`, with MAPIE and, for `--sktime`, sktime at
 hand: `pip install --no-deps --target peers mapie sktime scikit-base`, then `PYTHONPATH=peers`.
 
 The mean of every row is the last reading, so that sets differ in shape and size alone. Shapes are fitted on the rows
-before the calibration block (protocol `text`), sizes on that block or its last N rows, the same for all, and everything
-is counted on the test block. Libraries that give one interval a sensor are asked for 1 - alpha each, as they come, and
+before the calibration block (protocol `text`), sizes on that block, the same for all, and everything is counted on the
+test block. Libraries that give one interval a sensor are asked for 1 - alpha each, as they come, and
 for 1 - alpha / N (Bonferroni). Seconds are those of a processor, for calibration and the sets of the whole test block.
-sktime refits its forecaster at every calibration row: `--sktime` wants few `--rows`. It is asked once a sensor, as its
-half-width does not change afterwards.
+sktime refits its forecaster at every calibration row, so `--sktime` adds a second table, of the last N rows of the
+calibration block for all (210 unless told). It is asked once a sensor, as its half-width does not change afterwards.
 """
 
 import argparse
 import time
 import warnings
+from datetime import date
+from importlib.metadata import version
 
 import numpy as np
 import pandas as pd
@@ -117,20 +119,32 @@ ROWS = {
     "jointset, ellipsoid, ACI": (by_jointset("ellipsoid", "aci"), False),
 }
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("cells", nargs="*", default=CELLS)
-    parser.add_argument("--rows", type=int, default=0)
-    parser.add_argument("--sktime", action="store_true")
-    asked = parser.parse_args()
-    warnings.simplefilter("ignore")
-    print("| cell | set | joint coverage | log mean volume | mean full width | seconds |\n|---|---|---|---|---|---|")
-    for name in asked.cells:
-        train, calibration, test = rows_of(name, asked.rows)
-        for row, (measure, corrected) in ROWS.items():
-            if measure is by_sktime and not asked.sktime:
-                continue
+
+def show_table(cells, rows, titles):
+    """The rows of a table, a cell after the other; of all calibration rows where `rows` is 0."""
+    which = f"cell, {rows} calibration rows" if rows else "cell"
+    print(
+        f"\n| {which} | set | joint coverage | log mean volume | mean full width | seconds |\n|---|---|---|---|---|---|"
+    )
+    for name in cells:
+        train, calibration, test = rows_of(name, rows)
+        for title in titles:
+            measure, corrected = ROWS[title]
             start = time.process_time()
             found = measure(train, calibration, test, 1 / test[0].shape[1] if corrected else 1.0)
             numbers = [found["joint"], found["log_mean_volume"], found["width_full"], time.process_time() - start]
-            print(f"| {name} | {row} | {' | '.join(f'{number:.3f}' for number in numbers)} |", flush=True)
+            print(f"| {name} | {title} | {' | '.join(f'{number:.3f}' for number in numbers)} |", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cells", nargs="*", default=CELLS)
+    parser.add_argument("--sktime", action="store_true")
+    parser.add_argument("--rows", type=int, default=210)
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    libraries = ("jointset", "mapie", "sktime")[: 3 if asked.sktime else 2]
+    print(", ".join([f"{date.today()}", *(f"{library} {version(library)}" for library in libraries)]))
+    show_table(asked.cells, 0, [title for title, (measure, _) in ROWS.items() if measure is not by_sktime])
+    if asked.sktime:
+        show_table(asked.cells, asked.rows, list(ROWS))

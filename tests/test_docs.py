@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -162,6 +165,22 @@ def test_the_commands_of_a_page_run(page: Path, town: Path, tmp_path: Path, monk
             words += ["--steps", "2"]
         done = CliRunner().invoke(app, words, input=line)
         assert done.exit_code in (0, 3), f"jointset {' '.join(words)}: {done.output}"
+
+
+def test_five_minutes_word_for_word(tmp_path: Path):
+    """In an empty folder, all its commands one after the other; what it shows of their answers is what they print."""
+    text = (DOCS / "five-minutes.md").read_text(encoding="utf-8")
+    called = tmp_path / "bin" / "jointset"
+    called.parent.mkdir()
+    called.write_text(f"#!{sys.executable}\nfrom jointset.cli import main\nmain()\n")
+    called.chmod(0o755)
+    script = "\n".join(re.findall(r"```bash\n(.*?)```", text, re.S))
+    around = os.environ | {"PATH": f"{called.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=around, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for shown in re.findall(r"```text\n(.*?)```", text, re.S):
+        assert shown in done.stdout
+    assert (tmp_path / "page.html").stat().st_size > 50_000
 
 
 def check_call(words: list[str]) -> None:

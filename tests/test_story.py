@@ -1,5 +1,8 @@
 """The demonstration's story: what happened is found and named, and nothing else is."""
 
+import re
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
@@ -7,6 +10,7 @@ from jointset.cli import app
 from jointset.report import story
 
 pytestmark = pytest.mark.slow
+README = Path(__file__).parents[1] / "README.md"
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +36,8 @@ def test_demo_tells_it_and_writes_a_page(monkeypatch, told, tmp_path):
     assert done.exit_code == 0, done.output
     for event in told.events:
         assert f"{event.what} at {event.sensor}" in done.output and event.alarm["text"] in done.output
+    shown = re.search(r"```text\n(A simulated city.*?)```", README.read_text(encoding="utf-8"), re.S).group(1)
+    assert done.output.startswith(shown)  # README shows what is printed
     assert "alarms about nothing: 0" in done.output and (tmp_path / "demo" / "report.html").stat().st_size > 100_000
 
 
