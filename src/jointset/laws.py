@@ -201,7 +201,7 @@ class LowRankLaw:
         law.__dict__.update(mean=mean, diagonal=diagonal, factor=factor)
         return law
 
-    @property
+    @cached_property
     def variance(self) -> Array:
         """Marginal variances (..., N)."""
         return self.diagonal + np.einsum("...ir,...ir->...i", self.factor, self.factor)

@@ -7,6 +7,7 @@ projection on sensor i, `width` = sqrt(mean h_i^2), `width_full` = mean 2 h_i, `
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -96,7 +97,7 @@ class Sizes:
         """
         y, ends = self.ordered(y), self.bounds
         missing = np.isnan(y)
-        if not missing.any():
+        if not np.count_nonzero(missing):
             return ends
         reach = self.reach(y)
         kept = missing | missing.all(-1, keepdims=True) | (reach == 1.0)
@@ -186,6 +187,8 @@ class Ellipsoid(_AroundLaw):
     @cached_property
     def half_width(self) -> Array:  # type: ignore[override]
         """sqrt(radius S_ii), the support function along the sensor axes."""
+        if isinstance(self.radius, float):  # one set, as every live row has
+            return math.sqrt(max(self.radius, 0.0)) * np.sqrt(self.law.variance)
         return np.sqrt(np.maximum(self.radius, 0.0))[..., None] * np.sqrt(self.law.variance)
 
     def contains(self, y: Reading) -> Array:

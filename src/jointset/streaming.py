@@ -38,7 +38,6 @@ from jointset.writing import json_ready
 
 EMPTY = "rows without any reading"
 PAST, LOOK = 10_000, 100  # scored rows kept for coverage by the clock, and between two looks at it
-FACTS = ("contribution", "share", "value", "expected", "expected_sd")  # of a sensor that contributes most
 SENSORS_TOLD = 10  # rows in which sensors fall silent, or get stuck, that are told one by one
 
 
@@ -263,8 +262,20 @@ def _named(sensors: Sequence[str], places: list[int], columns: Sequence[Array]) 
     told = []
     for i in places:
         numbers = [x if -math.inf < x < math.inf else None for x in [column.item(i) for column in columns]]
-        facts, (*own, lower, upper) = zip(FACTS, numbers, strict=False), numbers[len(FACTS) :]
-        told.append({"sensor": sensors[i], **dict(facts), "own": own, "lower": lower, "upper": upper})
+        contribution, share, value, expected, sd, own_lower, own_upper, lower, upper = numbers
+        told.append(
+            {
+                "sensor": sensors[i],
+                "contribution": contribution,
+                "share": share,
+                "value": value,
+                "expected": expected,
+                "expected_sd": sd,
+                "own": [own_lower, own_upper],
+                "lower": lower,
+                "upper": upper,
+            }
+        )
     return told
 
 
@@ -274,9 +285,12 @@ def _unknown(y: Array) -> tuple[Array, Array]:
 
 def largest(contributions: Array, y: Array, count: int) -> list[int]:
     """Positions of the observed sensors that contribute most, largest first."""
-    seen = (~np.isnan(y)).nonzero()[0]
-    order = (-contributions[seen]).argsort(kind="stable")
-    found: list[int] = seen[order[:count]].tolist()
+    missing = np.isnan(y)
+    if not np.count_nonzero(missing):
+        whole: list[int] = (-contributions).argsort(kind="stable")[:count].tolist()
+        return whole
+    seen = (~missing).nonzero()[0]
+    found: list[int] = seen[(-contributions[seen]).argsort(kind="stable")[:count]].tolist()
     return found
 
 

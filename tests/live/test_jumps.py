@@ -11,7 +11,6 @@ from jointset.inputs.jumps import (
     LAG,
     STAY,
     Neighbourhoods,
-    at_most,
     follow,
     jump,
     jumps_of,
@@ -55,17 +54,23 @@ def engine(usual):
     return Alarms(Config(), SENSORS, RING, 300, usual)
 
 
-def test_no_jump_is_larger_than_what_is_looked_at_first(errors, usual):
-    """Rows that are passed over have no J beyond the limit; and most are passed over."""
-    around, state, passed = Neighbourhoods(edges_of(RING), N), start_jumps(usual), 0
-    watch = Jumps(around, usual, 288.0, 30.0)
-    weights = watch.weights
-    for one in errors[4320:5320]:
+def test_looking_only_for_large_jumps_misses_none(errors, usual):
+    """Beyond a limit J is the same to the last bit; and most rows need no look at all."""
+    around, state, passed, large = Neighbourhoods(edges_of(RING), N), start_jumps(usual), 0, 0
+    weights = Jumps(around, usual, 288.0, 30.0).weights
+    rows = errors[4320:5320].copy()
+    rows[::50, :4] -= 5.0  # jumps that do not stay,
+    rows[37::100] = np.repeat(rows[37::100, :1] + 9.0, N, axis=1)  # and others
+    rows[25::200, 7] = 80.0
+    for one in rows:
         state = follow(around, weights, usual, state, one)
-        most, largest = at_most(around, state), float(np.nanmax(jumps_of(around, state)))
-        assert largest <= most + 1e-12
-        passed += most < watch.limits.min()
-    assert passed > 900
+        whole = jumps_of(around, state)
+        for least in (1.0, 2.5, 4.0):
+            found = jumps_of(around, state, least)
+            assert np.array_equal(np.where(found >= least, found, 0.0), np.where(whole >= least, whole, 0.0))
+        passed += not found.any()
+        large += int((whole >= least).any())
+    assert passed > 800 and large > 5
 
 
 def row(one):

@@ -256,6 +256,7 @@ class Scaled(Covariance):
     def __init__(self, base: Any, scale: Array) -> None:
         self.base, self.scale = base, scale
         self.shape = (scale.shape[-1], scale.shape[-1])
+        self._kept_precision: tuple[Array, Array] | None = None
 
     @cached_property
     def matrix(self) -> Array:  # type: ignore[override]
@@ -308,7 +309,9 @@ class Scaled(Covariance):
     def precision_terms(self, e: Array) -> tuple[Array, Array]:
         """S^-1 e (..., N) and the diagonal of S^-1."""
         solved, precision = self.base.precision_terms(e / self.scale)
-        return solved / self.scale, precision / self.scale**2
+        if self._kept_precision is None or self._kept_precision[0] is not precision:  # one, of a filter at rest
+            self._kept_precision = precision, precision / self.scale**2
+        return solved / self.scale, self._kept_precision[1]
 
     def effective_sensors(self, seen: Array) -> tuple[Array, Array]:
         """As in other units."""

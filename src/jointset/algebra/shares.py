@@ -9,6 +9,8 @@ makes those of others look less strange.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from jointset.algebra import lowrank
@@ -40,7 +42,7 @@ def adding_to_one(parts: Array) -> Array:
     """Parts (..., N) over their sum, 0 where that is 0; where some are infinite, these share alike."""
     if parts.ndim == 1:
         whole = parts.sum()
-        if whole != 0 and np.isfinite(whole):  # as nearly all are
+        if whole != 0 and math.isfinite(whole):  # as nearly all are
             return parts / whole
     parts = np.where(np.isinf(parts).any(-1, keepdims=True), np.isinf(parts), parts)
     total = parts.sum(-1, keepdims=True)

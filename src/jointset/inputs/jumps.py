@@ -44,6 +44,7 @@ LAG = 4 + STAY  # rows that J looks at
 OTHER_WAY = 3.0  # X in the three rows before a jump that makes it a way back
 LEAST = 1.5  # J without M from which M counts
 EVEN, SHARE = 0.25, 0.75  # weight of M, and the share of the sensors that moved so far or farther
+ABOVE = 1.0 + 1e-9  # over what M can be, so that rounding leaves nothing out
 FORM = 3  # of J; usual jumps of another form say nothing about this one
 BLOCKS = 8  # largest J that are kept at least
 PIECE = 20_000  # neighbourhoods and rows at once
@@ -86,7 +87,6 @@ class Neighbourhoods:
             row[places] = 1.0
         self.least = READ * self.members.sum(axis=1)
         self.roots = np.sqrt(self.members.sum(axis=1))
-        self.widest = float(self.roots.max(initial=0.0))
         self.weight = 1.0 / self.roots
         self.places = np.full((len(found), max((len(places) for _, places in found), default=0)), n)  # n: nobody
         for row, (_, places) in zip(self.places, found, strict=True):
@@ -102,7 +102,7 @@ class Neighbourhoods:
 
     def sums(self, z: Array, weights: Array) -> Array:
         """X (..., K) of errors (..., N); NaN where too few were read."""
-        read, cut = ~np.isnan(z), np.minimum(np.maximum(z, -CUT), CUT)
+        read, cut = ~np.isnan(z), _cut(z)
         if np.count_nonzero(read) == read.size:
             return cut @ weights.T
         count, total = read @ self.members.T, np.where(read, cut, 0.0) @ weights.T
@@ -127,26 +127,43 @@ def start_jumps(usual: UsualJumps) -> JumpState:
 
 def follow(around: Neighbourhoods, weights: Array, usual: UsualJumps, state: JumpState, errors: Array) -> JumpState:
     """After the errors (N,) of one more row; `weights` are those of the neighbourhoods for X of the usual size 1."""
-    mixed, read = _mixed(usual.sensors, state.sensors), (~np.isnan(errors)).astype(float)
-    counted = errors if np.count_nonzero(state.read) == len(errors) else np.where(state.read > 0.0, errors, np.nan)
-    now = around.sums(counted / np.sqrt(mixed), weights)
+    mixed, missing = _mixed(usual.sensors, state.sensors), np.isnan(errors)
+    before, read = np.count_nonzero(state.read) == len(errors), 1.0 - missing
+    counted = errors if before else np.where(state.read > 0.0, errors, np.nan)
+    z, whole = counted / np.sqrt(mixed), before and not np.count_nonzero(missing)
+    now = _cut(z) @ weights.T if whole else around.sums(z, weights)
     return JumpState(
-        _moved(state.sensors, errors),
+        _moved(state.sensors, errors, whole),
         np.concatenate([state.past[1:], now[None]]),
         np.concatenate([state.moved[1:], (counted / _size(usual.sensors, mixed))[None]]),
         read,
     )
 
 
-def jumps_of(around: Neighbourhoods, state: JumpState) -> Array:
-    """J of rises and of drops (2, K) at the last row."""
-    return _with_even(around, jump(state.past)[:, None], state.moved[:, None])[:, 0]
+def jumps_of(around: Neighbourhoods, state: JumpState, least: float = 0.0) -> Array:
+    """J of rises and of drops (2, K) at the last row where it is `least` or more; elsewhere some number below that.
 
-
-def at_most(around: Neighbourhoods, state: JumpState) -> float:
-    """A number that no J at the last row exceeds, at the cost of looking at the largest X and the largest error."""
-    sums, moves = np.abs(state.past[-1 - STAY]), np.abs(state.moved[0])
-    return float(np.fmax.reduce(sums, initial=0.0)) + EVEN * around.widest * float(np.fmax.reduce(moves, initial=0.0))
+    J is at most |X| in the row of the jump and what M can add, which three of four sensors must have moved by: most
+    neighbourhoods need no further look.
+    """
+    found, sizes = np.zeros((2, len(around))), np.abs(state.past[-1 - STAY])
+    near = (sizes >= min(LEAST, least)).nonzero()[0]
+    inside, first = around.members[near], state.moved[0]
+    read = ~np.isnan(first)
+    count = np.maximum(inside @ read, 1.0)
+    most = EVEN * ABOVE / SHARE * (inside @ np.where(read, np.abs(first), 0.0)) / np.sqrt(count)
+    close = (sizes[near] + most >= least).nonzero()[0]
+    if not len(close):
+        return found
+    near, most = near[close], most[close]
+    found[:, near] = jump(state.past[:, near])
+    for way, jumps in zip((1.0, -1.0), found, strict=True):
+        which = near[(jumps[near] >= LEAST) & (jumps[near] + most >= least)]
+        if len(which):
+            stayed = _stayed(way * state.moved)
+            even = around.even(np.broadcast_to(stayed, (len(which), len(stayed))), which)
+            jumps[which] = np.maximum(jumps[which] + EVEN * even, 0.0)
+    return found
 
 
 def _with_even(around: Neighbourhoods, found: Array, moved: Array) -> Array:
@@ -154,10 +171,13 @@ def _with_even(around: Neighbourhoods, found: Array, moved: Array) -> Array:
     for way, jumps in zip((1.0, -1.0), found, strict=True):
         rows, which = np.nonzero(jumps >= LEAST)
         for part in np.array_split(np.arange(len(rows)), len(rows) // PIECE + 1):
-            course = way * moved[:, rows[part]]
-            stayed = np.minimum.accumulate(np.cumsum(_zeroed(course, 1), axis=0), axis=0)[-1]
-            jumps[rows[part], which[part]] += EVEN * around.even(stayed, which[part])
+            jumps[rows[part], which[part]] += EVEN * around.even(_stayed(way * moved[:, rows[part]]), which[part])
     return np.maximum(found, 0.0)
+
+
+def _stayed(course: Array) -> Array:
+    """How far sensors moved in the first row of a course (STAY + 1, ..., N) and stayed, NaN = not known."""
+    return np.cumsum(_zeroed(course, 1), axis=0).min(axis=0)
 
 
 def _zeroed(rows: Array, start: int) -> Array:
@@ -212,7 +232,7 @@ def _lagged(rows: Array, lag: int) -> Array:
 def _precision(z: Array) -> Array:
     """(R + RIDGE I)^-1 of cut errors (m, N), R their correlations, NaN = missing."""
     read = ~np.isnan(z)
-    cut = np.where(read, np.minimum(np.maximum(z, -CUT), CUT), 0.0)
+    cut = np.where(read, _cut(z), 0.0)
     squares = cut.T @ cut / np.maximum(read.T.astype(float) @ read, 1.0)
     size = np.sqrt(np.maximum(np.diag(squares), 1e-12))
     R = squares / np.outer(size, size)
@@ -231,10 +251,16 @@ def _mixed(usual: Array, recent: Array) -> Array:
     return USUAL * usual + (1.0 - USUAL) * recent
 
 
-def _moved(recent: Array, row: Array) -> Array:
-    """Mean squares after one more row; what is missing leaves them."""
+def _cut(z: Array) -> Array:
+    """Errors cut at CUT; NaN stays."""
+    return np.minimum(np.maximum(z, -CUT), CUT)
+
+
+def _moved(recent: Array, row: Array, whole: bool = False) -> Array:
+    """Mean squares after one more row; what is missing leaves them. `whole`: nothing is."""
     step = np.minimum(row * row, FAR * FAR * recent) - recent
-    step[np.isnan(step)] = 0.0
+    if not whole:
+        step[np.isnan(step)] = 0.0
     return recent + MEMORY * step
 
 

@@ -173,15 +173,14 @@ class Alarms:
             return state._replace(empty=state.empty + 1, red=red, local=local)
         bet = log_bet(rank_among(state.reference, now.score) if math.isnan(now.rank) else now.rank)
         shares = _normed(now.shares)
-        faults = state.faults + np.where(shares > MOST, 1.0, -LEAK) if now.inside is False else state.faults - LEAK
         state = state._replace(
             log_r=max(min(add_evidence(state.log_r, bet), state.limit + HIGHEST), NONE),
             heat=state.heat + MEMORY * (bet - state.heat),
             blame=state.blame + MEMORY * (max(bet, 0.0) * shares - state.blame),
-            faults=np.minimum(np.maximum(faults, 0.0), 2.0 * BLAMED),
+            faults=_blamed_more(state.faults, shares) if now.inside is False else _forgiven(state.faults),
             empty=0,
             red=red,
-            rest=0 if any(one.kind == "coverage" for one in state.open) else state.rest + 1,
+            rest=0 if state.open and any(one.kind == "coverage" for one in state.open) else state.rest + 1,
             local=self._moved(state.local, now.errors),
         )
         return self._relearn(state, now.score)
@@ -229,6 +228,8 @@ class Alarms:
 
     def _faults(self, state: State) -> list[Alarm]:
         """A cause for each sensor that most of several misses are due to."""
+        if not np.count_nonzero(state.faults):  # as nearly always
+            return []
         running = {one.who[0] for one in state.open if one.kind == "sensor"}
         blamed = (state.faults >= FORGIVEN).nonzero()[0].tolist()
         names = [self.sensors[i] for i in blamed if state.faults[i] >= BLAMED or self.sensors[i] in running]
@@ -317,8 +318,19 @@ def _closed(neighbours: Array) -> Array:
 
 def _normed(shares: Array) -> Array:
     """Shares (N,) that are positive and sum to 1, or to 0 where no sensor adds to the score."""
-    usual = np.isfinite(shares)
-    known = shares if np.count_nonzero(usual) == len(shares) else np.nan_to_num(shares, nan=0.0, posinf=1e150)
-    positive = np.minimum(np.maximum(known, 0.0), 1e150)
+    positive = np.minimum(np.maximum(shares, 0.0), 1e150)
     total = float(positive.sum())
+    if math.isnan(total):  # a share is NaN
+        positive = np.nan_to_num(positive, nan=0.0)
+        total = float(positive.sum())
     return positive / total if total > 0 else positive
+
+
+def _blamed_more(faults: Array, shares: Array) -> Array:
+    """Misses that are one sensor's after one more, of these shares."""
+    return np.minimum(np.maximum(faults + np.where(shares > MOST, 1.0, -LEAK), 0.0), 2.0 * BLAMED)
+
+
+def _forgiven(faults: Array) -> Array:
+    """Misses that are one sensor's after a row inside."""
+    return np.maximum(faults - LEAK, 0.0) if np.count_nonzero(faults) else faults

@@ -17,7 +17,6 @@ from jointset.inputs.jumps import (
     JumpState,
     Neighbourhoods,
     UsualJumps,
-    at_most,
     follow,
     jumps_of,
     start_jumps,
@@ -70,9 +69,10 @@ class Jumps:
         """After the errors (N,) of one more row."""
         sums = follow(self.around, self.weights, self.usual, local.sums, errors)
         off = tuple(one for one in (_carried(one, sums.past[-1]) for one in local.off) if one.back < LAG)
-        if at_most(self.around, sums) >= self.lowest:
+        found = jumps_of(self.around, sums, self.lowest)
+        if np.count_nonzero(found >= self.lowest):  # as hardly ever
             moved = np.clip(np.nan_to_num(sums.moved, nan=0.0).sum(axis=0), -FAR, FAR)
-            for way, jumps, limit in zip(WAYS, jumps_of(self.around, sums), self.limits, strict=True):
+            for way, jumps, limit in zip(WAYS, found, self.limits, strict=True):
                 hits = np.flatnonzero(jumps >= limit)
                 off = (*off, *self._new(hits, jumps, way, sums.past, moved, off))
         return Local(sums, off)

@@ -67,9 +67,9 @@ def explained(predictor: Explains, law: Forecast, y: Array, score: float) -> Exp
         given = law.given_others(y) if isinstance(law, TellsOneFromOthers) else None
         return Explained(predictor.score.contributions(law, y), attribution(predictor, law, y), given)
     missing, e = np.isnan(y), y - law.mean
-    gaps = np.count_nonzero(missing)
+    gaps = int(np.count_nonzero(missing))
     e = np.where(missing, 0.0, e) if gaps else e
-    solved, precision = _precision_terms(law, e, missing)
+    solved, precision = _precision_terms(law, e, missing, gaps)
     precision = np.where(missing, 1.0, precision) if gaps else precision
     step, shares = solved / precision, adding_to_one(e * solved)
     shares = shares * (score if math.isfinite(score) else np.where(shares == 0, 0.0, score))
@@ -77,11 +77,11 @@ def explained(predictor: Explains, law: Forecast, y: Array, score: float) -> Exp
     return Explained(solved * step, shares, (y - step, np.where(missing, np.nan, sd) if gaps else sd))
 
 
-def _precision_terms(law: AnyLaw, e: Array, missing: Array) -> tuple[Array, Array]:
-    """P e (N,) and the diagonal of P, P the precision of what was read; 0 in P e where missing."""
+def _precision_terms(law: AnyLaw, e: Array, missing: Array, gaps: int) -> tuple[Array, Array]:
+    """P e (N,) and the diagonal of P, P the precision of what was read; 0 in P e where missing, which so many are."""
     if isinstance(law, DenseLaw):
         S = law.covariance
-        return (S.observed(missing) if missing.any() else S).precision_terms(e)
+        return (S.observed(missing) if gaps else S).precision_terms(e)
     w, L = np.where(missing, 0.0, 1.0 / law.diagonal), law.factor
     inner = np.linalg.solve(lowrank.capacitance(w, L), L.T) if L.shape[1] else L.T
     return w * (e - L @ (inner @ (w * e))), w - w * w * (L * inner.T).sum(1)
