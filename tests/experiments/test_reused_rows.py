@@ -155,6 +155,8 @@ def test_rows_are_the_same_by_their_readings():
     rng = np.random.default_rng(0)
     one, other = (Panel(rng.normal(size=(90, 4)), list("abcd"), timestamps=np.arange(90)) for _ in range(2))
     assert shared_rows(one, one) == 1.0 and shared_rows(one, other) == 0.0
+    bare = Panel(one.values, one.sensors)  # its rows are known by their readings, whatever stamps the other has
+    assert shared_rows(bare, one) == shared_rows(one, bare) == 1.0
     nights = [Panel(np.where(np.arange(90)[:, None] % 2, panel.values, 0.0), list("abcd")) for panel in (one, other)]
     assert shared_rows(*nights) == 0.0
 

@@ -126,6 +126,13 @@ def test_names_with_a_wrap(panel):
     assert "\n" not in str(caught.value)
 
 
+def test_a_row_without_a_wrap_has_no_scores_for_another(calibrated, panel):
+    bare = CopulaCPTS().fit(panel[:600]).calibrate(panel[600:1200])
+    with pytest.raises(InputError, match="^copula: a row without a wrap has no scores for another one$"):
+        bare.rewrapped(ACI())
+    assert isinstance(calibrated("copula", "split").rewrapped(ACI()).calibration, ACI)
+
+
 @pytest.mark.parametrize("protocol", ["text", "table"])
 def test_wraps_in_one_pass_are_the_rows_alone(protocol):
     one, names = cell("grssf-a-30", protocol), ["copula", "copula+split", "copula+aci", "copula+agaci"]

@@ -146,6 +146,16 @@ def test_bytes_that_wait_are_bounded(network, rows, monkeypatch):
     gate.set()
     first.result(10)
     assert len(second.result(10)[0]) == 19
+    gate.clear()
+    monkeypatch.setattr(network_module, "WAITING_BYTES", 2 * len(body(rows[20])))
+    waiting = [network.post(body(rows[20]), "json")]
+    time.sleep(0.1)  # until it is taken
+    waiting += [network.post(body(rows[20]), "json")]
+    with pytest.raises(network_module.Busy, match="bytes"):  # not yet too much, but with this one it would be
+        network.post(body(rows[21:25]), "json")
+    gate.set()
+    for one in waiting:
+        one.result(10)
     assert answered(network, rows[20])[0]["row"] == 21
 
 

@@ -46,6 +46,13 @@ def test_a_wide_point_is_a_row(served, rows):
     assert [one["observed"] for one in found] == [len(rows[0]["values"])]
 
 
+@pytest.mark.parametrize(("unit", "seconds"), [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("m", 60), ("h", 3600)])
+def test_one_moment_is_one_time_in_every_unit(served, unit, seconds):
+    moment = 1_700_002_800  # a full hour
+    assert post(served.client, f"t,sensor=s000 value=0 {round(moment / seconds)}", precision=unit).json() == []
+    assert list(served.network.held) == [moment]
+
+
 def test_a_row_that_lacks_readings_waits_for_the_grace_period(served, rows):
     some = list(rows[0]["values"])[:3]
     assert post(served.client, "\n".join(lines_of(rows[:1], some))).json() == []
