@@ -128,7 +128,7 @@ def test_names_with_a_wrap(panel):
 
 def test_a_row_without_a_wrap_has_no_scores_for_another(calibrated, panel):
     bare = CopulaCPTS().fit(panel[:600]).calibrate(panel[600:1200])
-    with pytest.raises(InputError, match="^copula: a row without a wrap has no scores for another one$"):
+    with pytest.raises(InputError, match=r"^copula: a row without a wrap has no scores for another one$"):
         bare.rewrapped(ACI())
     assert isinstance(calibrated("copula", "split").rewrapped(ACI()).calibration, ACI)
 
