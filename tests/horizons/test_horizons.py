@@ -255,3 +255,15 @@ def test_the_ridge_is_the_one_that_errs_least_on_later_windows(near):
     assert clear == min(RIDGES) and errors.shape == (100, 4) and np.abs(errors).max() < 0.1
     noise = rng.normal(size=(60, 4))
     assert _judged(rng.normal(size=(60, 6)), noise, columns, 40, 30)[0] == max(RIDGES)
+
+
+@pytest.mark.parametrize("order", [("static", "factor"), ("factor", "static")])
+def test_models_with_and_without_variances_step_in_one_process(order):
+    panel = generate_grssf("A", n=8, seed=1, length=1200).panel
+    for name in order:
+        predictor = predictor_for(name).fit(panel[:600]).calibrate(panel[600:1000], horizon=3)
+        live, run = predictor.copy(), predictor.run(panel[1000:1030], regions=False)
+        for t in range(20):
+            sets = live.predict(horizon=3)
+            np.testing.assert_allclose(sets.together.log_volume, run.ahead.log_volume[t, -1], rtol=1e-9)
+            live.update(panel.values[1000 + t])

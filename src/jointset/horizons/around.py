@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jointset.abilities import Spread
 from jointset.contracts import Array, Forecast, Region
 from jointset.errors import require
 from jointset.horizons.horizon import Horizon
@@ -38,7 +39,7 @@ def predicted_ahead(predictor: JointPredictor, law: Forecast, region: Region, st
 def stepped(predictor: JointPredictor, horizon: Horizon, law: Forecast, y: Array) -> Horizon:
     """The horizon after one more row (N,), from the law that was emitted for it."""
     walk = AheadPass(predictor, horizon, y[None], None)
-    walk.see(_Batch(law))
+    walk.see(_SpreadRow(law, law.variance) if isinstance(law, Spread) else _Row(law))
     return walk.finish()[1]
 
 
@@ -58,12 +59,18 @@ def run_through(
     return runs
 
 
-class _Batch:
+class _Row:
     """A law of one row (N,) with a leading axis, for what is asked of laws here."""
 
     def __init__(self, law: Forecast) -> None:
         self.mean = np.asarray(law.mean)[None]
-        if hasattr(law, "variance"):
-            self.variance = np.asarray(law.variance)[None]
         if hasattr(law, "covariance"):
             self.covariance = law.covariance
+
+
+class _SpreadRow(_Row):
+    """The same of a law with variances: a class of its own, as abilities are asked of classes, once."""
+
+    def __init__(self, law: Forecast, variance: Array) -> None:
+        super().__init__(law)
+        self.variance = np.asarray(variance)[None]
