@@ -234,13 +234,13 @@ BAD_READINGS = {
     "constant sensor": (edit(constant), FIT, r"490 steps.*'s000'"),
     "time goes back": (edit(lambda ls: [*ls[:5], ls[6], ls[5], *ls[7:]]), FIT, r"goes back"),
     "time repeats": (edit(lambda ls: [*ls[:5], ls[4], *ls[6:]]), FIT, r"repeats that of row 3"),
-    "too few rows": (edit(lambda ls: ls[:251]), FIT, r"1 calibration scores .* too few for alpha=0\.1: at least 9"),
+    "too few rows": (edit(lambda ls: ls[:251]), FIT, r"250 rows are too few: .* give 290 rows"),
     "too few rows, of a row": (
         edit(lambda ls: ls[:251]),
         [*FIT, "--method", "static+aci"],
-        r"static\+aci: 1 calibration scores .* too few",
+        r"50 of them calibrate, 1 of these after the warm-up of 50, and 9 are needed for alpha=0\.1",
     ),
-    "two rows": (edit(lambda ls: ls[:3]), FIT, r"kalman-tuned: too short to fit anything on: 1 row, give more"),
+    "two rows": (edit(lambda ls: ls[:3]), FIT, r"2 rows are too few: .* give 290 rows"),
     "no column for time": (lambda: None, [*FIT, "--time-column", "when"], r"no column 'when' for time"),
 }
 BAD_GRAPHS = {
@@ -257,6 +257,11 @@ BAD_GRAPHS = {
 }
 NOTHING = lambda: None  # noqa: E731
 BAD_OPTIONS = {
+    "no folder to write": (NOTHING, ["fit", "readings.csv"], r"Missing option '--out' \(.* fit --help lists"),
+    "no such option": (NOTHING, [*FIT, "--nope"], r"No such option: --nope"),
+    "no such command": (NOTHING, ["fitt"], r"No such command 'fitt'.* --help lists"),
+    "no such command of data": (NOTHING, ["data", "lst"], r"No such command 'lst'"),
+    "a word for a number": (NOTHING, [*FIT, "--alpha", "often"], r"Invalid value for '--alpha'"),
     "alpha 0": (NOTHING, [*FIT, "--alpha", "0"], r"alpha must lie strictly between 0 and 1, got 0"),
     "alpha 1": (NOTHING, [*FIT, "--alpha", "1"], r"alpha must lie strictly between 0 and 1, got 1"),
     "alpha nan": (NOTHING, [*FIT, "--alpha", "nan"], r"alpha must lie strictly between 0 and 1, got nan"),

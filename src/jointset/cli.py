@@ -29,6 +29,8 @@ from jointset.commands.tables import tables_command
 from jointset.errors import InputError
 from jointset.terminal import flowing, tell_warnings
 
+UsageError: Any = typer.BadParameter.__base__  # of the click that typer uses, which may be its own
+
 
 class Commands(TyperGroup):
     """Commands that answer bad input with one line on stderr and exit code 2."""
@@ -42,6 +44,13 @@ class Commands(TyperGroup):
             if closed or ctx.params.get("debug"):
                 raise
             typer.echo(f"error: {' '.join(str(error).split())}", err=True)
+            raise typer.Exit(2) from None
+        except UsageError as error:
+            if type(error).__name__ == "NoArgsIsHelpError":
+                raise
+            path = ctx.command_path if error.ctx is None else error.ctx.command_path
+            said = " ".join(error.format_message().rstrip(".").split())
+            typer.echo(f"error: {said} ({path} --help lists what there is)", err=True)
             raise typer.Exit(2) from None
 
 

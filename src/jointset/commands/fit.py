@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from jointset.calibration.quantiles import minimum_scores
 from jointset.commands import completion, readings
 from jointset.errors import InputError, require, some
 from jointset.support.extras import installed, lack_of
@@ -158,6 +160,7 @@ def fit_command(
         if places is not None:
             data = replace(data, coordinates=read_places(places, data.sensors))
         train, calibrating, test = three_blocks(data, train_share, test_share)
+        require_scores(len(data), len(calibrating), alpha, warmup, 1.0 - train_share - test_share)
         started("fitting")
 
         trained = training_told(started)
@@ -215,6 +218,17 @@ def fit_command(
     if text:
         warn(text)
     raise typer.Exit(code)
+
+
+def require_scores(rows: int, calibrating: int, alpha: float, warmup: int, share: float) -> None:
+    """Refuse too few rows before anything is learned from them."""
+    least = minimum_scores(alpha)
+    found, needed = max(calibrating - warmup + 1, 0), math.ceil((least + warmup - 1) / share)
+    require(
+        found >= least,
+        f"{rows} rows are too few: {calibrating} of them calibrate, {found} of these after the warm-up of {warmup}, "
+        f"and {least} are needed for alpha={alpha:g}; give {needed} rows, or a smaller --warmup or --train-share",
+    )
 
 
 def usual_method() -> str:

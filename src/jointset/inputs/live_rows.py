@@ -85,7 +85,8 @@ class CsvRows:
         self.time = time_place(table.names, sensors, options.time_column)
         rest = [i for i in range(len(table.names)) if i != self.time]
         names = [table.names[i] for i in rest]
-        data = all(NUMBER.fullmatch(name) for name in names) and not all(name in sensors for name in names)
+        plain_data = all(NUMBER.fullmatch(name) or live_seconds(name, options.day_first) is not None for name in names)
+        data = plain_data and not all(name in sensors for name in names)
         what = f"the first line holds data ({some(names, 3)}), not names"
         require(not data, f"{what}: send a header with the sensor names")
         found = match_columns(names, sensors, options.fleet, notice)
