@@ -16,7 +16,6 @@ same, it does and is used.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
@@ -77,12 +76,11 @@ def _between_covariances(law: AnyLaw, others: AnyLaw, threads: int) -> Array:
         return np.concatenate([*pool.map(squared, blocks)])
 
 
-def as_dense(law: Any) -> DenseLaw:
+def as_dense(law: AnyLaw) -> DenseLaw:
     """The law with its covariance as a matrix."""
     if isinstance(law, DenseLaw):
         return law
-    dense = law.dense()
-    return dense if isinstance(dense, DenseLaw) else DenseLaw(law.mean, dense)
+    return DenseLaw(law.mean, law.dense())
 
 
 def _turned(law: AnyLaw, others: AnyLaw, basis: Array) -> Array:

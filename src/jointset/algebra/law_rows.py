@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -40,13 +39,13 @@ def given_others_of(y: Array, seen: Array, weights: Array, precision: Array) -> 
     return mean, sd
 
 
-def contributions_of(e: Array, S: Any) -> Array:
+def contributions_of(e: Array, S: Covariance) -> Array:
     """Drop of the squared distance (..., N) of residuals when one sensor is left out."""
     solved, precision = S.precision_terms(e)
     return solved**2 / precision
 
 
-def rows_at_once(function: Callable[[Array, Any], Array], e: Array, missing: Array, S: Covariance) -> Array:
+def rows_at_once(function: Callable[[Array, Covariance], Array], e: Array, missing: Array, S: Covariance) -> Array:
     """A function of (residual, covariance) for rows (T, N) under one covariance: those with gaps in blocks, or each."""
     gaps = missing.any(-1)
     whole = np.asarray(function(e[~gaps], S))

@@ -15,8 +15,9 @@ import numpy as np
 from jointset.abilities import SideBySide
 from jointset.algebra.bures import as_dense, distances_from
 from jointset.algebra.covariance import Covariance
-from jointset.contracts import Array, Filter, Forecast
+from jointset.contracts import Array, Filter
 from jointset.errors import require
+from jointset.filters.held_out import normal_law, normal_run
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
 
 
@@ -77,18 +78,18 @@ def trajectories(filter: Filter[Any], states: Sequence[Any], values: Array) -> I
 
 
 def _run(filter: Filter[Any], states: Sequence[Any], values: Array) -> Iterator[AnyLaw]:
-    runs = [filter.run(values, state)[0] for state in states]
+    runs = [normal_run(filter, values, state)[0] for state in states]
     for t in range(len(values)):
         yield _together([laws[t] for laws in runs])
 
 
 def _stepped(filter: Filter[Any], states: list[Any], values: Array) -> Iterator[AnyLaw]:
     for y in values:
-        yield _together([filter.law(state) for state in states])
+        yield _together([normal_law(filter, state) for state in states])
         states = [filter.step(state, y) for state in states]
 
 
-def _together(laws: Sequence[Forecast]) -> AnyLaw:
+def _together(laws: Sequence[AnyLaw]) -> AnyLaw:
     """One batch (K, N) from K laws (N,)."""
     mean = np.stack([law.mean for law in laws])
     if all(isinstance(law, LowRankLaw) for law in laws):

@@ -7,14 +7,14 @@ three lengths along the trajectory (paper, Audit 1). The theory of forgetting as
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from jointset.audits.coupling import perturbed
 from jointset.audits.records import Record, curve, percentiles
 from jointset.audits.subject import Subject
-from jointset.contracts import Array, Filter
+from jointset.contracts import Array, Filter, Law
 from jointset.errors import require
 
 DIRECTIONS = 12  # per step and length, as in the paper
@@ -71,8 +71,7 @@ def root_score_lipschitz(
 
 
 def _root_score(filter: Filter[Any], state: Any, y: Array) -> float:
-    law: Any = filter.law(state)
-    return float(np.sqrt(law.mahalanobis(y)))
+    return float(np.sqrt(cast("Law", filter.law(state)).mahalanobis(y)))
 
 
 def _change(filter: Filter[Any], state: Any, y: Array, here: float, length: float, rng: np.random.Generator) -> float:

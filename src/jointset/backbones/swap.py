@@ -20,7 +20,7 @@ from jointset.storage import storable
 class SwappedState(NamedTuple):
     """The filter's state, and the last readings (lags, N), oldest first, gaps filled."""
 
-    filter: Any
+    filter: object
     history: Array
 
 

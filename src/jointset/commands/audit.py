@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from jointset.commands import completion, readings
 from jointset.errors import InputError, require, some
 from jointset.terminal import note, one_by_one, phases, show_json, show_table
+
+if TYPE_CHECKING:
+    from jointset.datasets.cells import Cell
 
 TRAINING = ("recipe", "steps")  # settings of a learned filter that make it another one; null where they are the default
 WIDTH = 150  # of the table where the output is no terminal
@@ -211,7 +214,7 @@ def _audit_cells(
 
 
 def _one_cell(
-    cell: Any,
+    cell: Cell,
     method: str,
     todo: Sequence[str],
     before: dict[str, Any],
@@ -250,7 +253,7 @@ def _known(file: Path, asked: dict[str, Any], again: bool) -> dict[str, Any]:
     return dict(known.audits)
 
 
-def _told(value: Any) -> Any:
+def _told(value: object) -> object:
     return "by default" if value is None else value
 
 

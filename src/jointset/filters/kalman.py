@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -265,7 +265,7 @@ class GraphLGSSM:
         mean = mean + np.where(read, p / (p + nu), 0.0) * x
         V = state.excess
         if seen is not None or (V is not None and np.any(read)):
-            V = posterior_excess(self._emitted(state), seen, nu)
+            V = posterior_excess(cast("ModeCovariance", self._emitted(state)), seen, nu)
             mean += V @ (x @ V) / nu
         mean, least = self._from_modes(f * mean), REST * np.max(self.steady.prior)
         if V is not None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.algebra.covariance import Bordered, Covariance
+from jointset.algebra.covariance_modes import ModeCovariance
 from jointset.algebra.triangles import add_to_diagonal, cholesky, solve_lower
 from jointset.contracts import Array
 
@@ -45,7 +46,7 @@ SMALL = 200  # sensors up to which dense products are the faster ones
 SPARSE = 0.1  # share of entries up to which a product with a sparse transition is the faster one
 
 
-def posterior_excess(S: Any, seen: Bordered | None, nu: float) -> Array:
+def posterior_excess(S: ModeCovariance, seen: Bordered | None, nu: float) -> Array:
     """Factor (N, r + k) on the modes of what the posterior exceeds nu - nu^2 / d by; S is a `ModeCovariance`.
 
     Its diag(d) + V V' gives (nu / d) V R^-T with R R' = I + V' diag(1/d) V (Woodbury), the gaps add their Z.

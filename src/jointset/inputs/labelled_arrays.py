@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+    from jointset.runs import Run
+
 PLACES = (("lat", "latitude"), ("lon", "longitude"))  # names that coordinates of sensors go by
 
 
@@ -66,7 +68,7 @@ def array_of(panel: Panel) -> xr.DataArray:
     return xr.DataArray(panel.values.copy(), dims=("time", "sensor"), coords=coords, name="reading")
 
 
-def arrays_of(run: Any) -> xr.Dataset:
+def arrays_of(run: Run) -> xr.Dataset:
     """A run as a data set: readings, means and ends over time and sensor; score, radius, inside and sizes over time."""
     xr = optional("xarray", "an xarray data set")
     wide = {"reading": run.values, "mean": run.mean, "lower": run.lower, "upper": run.upper}
@@ -75,7 +77,7 @@ def arrays_of(run: Any) -> xr.Dataset:
     return xr.Dataset(variables | {name: (("time",), values) for name, values in narrow.items()}, coords=_axes(run))
 
 
-def _axes(data: Any) -> dict[str, Any]:
+def _axes(data: Panel | Run) -> dict[str, Any]:
     stamps = data.timestamps
     time = {} if stamps is None else {"time": stamps.astype("datetime64[s]").astype("datetime64[ns]")}
     return {"sensor": list(data.sensors), **time}

@@ -179,7 +179,7 @@ class MultiDimState(NamedTuple):
     """
 
     past: Past
-    radii: Any
+    radii: ForestState | NetworkState | Array
     recent: Array | None
 
 
@@ -228,7 +228,7 @@ class MultiDimRule:
             covariance = shrunk(covariance, self.shrinkage)
         past = Past(*invertible(covariance))
         scores = np.sqrt(settled(past.emitted.distance(residuals)))
-        radii: Any = scores[-self.lags :]
+        radii: ForestState | NetworkState | Array = scores[-self.lags :]
         if self.variant == "forest":
             radii = ForestState(scores, 0, None)
         elif self.variant == "network":
@@ -244,7 +244,8 @@ class MultiDimRule:
             series = np.concatenate([state.recent, residuals])
             covariances = local_covariances(series, len(state.recent) - 1, self.neighbors, state.past.covariance)
             recent = series[len(residuals) :]
-        if self.variant == "network":
+        after: ForestState | NetworkState | Array
+        if isinstance(state.radii, NetworkState):
             upper, after = network_radii(state.radii, residuals)
             lower = np.zeros_like(upper)
         else:
@@ -253,8 +254,8 @@ class MultiDimRule:
         parameters = (lower, upper) if covariances is None else (lower, upper, covariances)
         return parameters, MultiDimState(state.past, after, recent)
 
-    def _intervals(self, radii: Any, scores: Array) -> tuple[Array, Array, Any]:
-        if self.variant == "forest":
+    def _intervals(self, radii: ForestState | Array, scores: Array) -> tuple[Array, Array, ForestState | Array]:
+        if isinstance(radii, ForestState):
             lower, upper, _, after = forest_intervals(radii, scores, self.forest)
             return lower, upper, after
         lower, upper, _ = sliding_intervals(radii, scores, self.alpha)

@@ -24,15 +24,33 @@ class TakesGaps(Protocol):
         """Squared distances (k,) on what was read of residuals (k, N), 0 where missing."""
 
 
+class Stepwise(Protocol):
+    """Covariances of several steps, one each, of updates of a first one."""
+
+    @property
+    def variance(self) -> Array:
+        """Diagonals (T, N)."""
+
+    @property
+    def log_det(self) -> Array:
+        """Log-determinants (T,)."""
+
+    def distance(self, e: Array) -> Array:
+        """Squared distances (T,) of residuals (T, N)."""
+
+    def at(self, t: int) -> Covariance:
+        """The covariance of one step."""
+
+
 @dataclass(frozen=True)
 class Piece:
     """Rows (k,) of a law, ascending, and their covariance: one `Covariance` for all, or one each (of updates)."""
 
     rows: Array
-    covariance: Any
+    covariance: Covariance | Stepwise
 
     @cached_property
-    def where(self) -> Any:
+    def where(self) -> slice | Array:
         """The rows as a slice where they follow one another, which needs no copy."""
         if len(self.rows) and self.rows[-1] - self.rows[0] + 1 == len(self.rows):
             return slice(int(self.rows[0]), int(self.rows[-1]) + 1)

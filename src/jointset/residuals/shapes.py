@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -263,13 +263,15 @@ class Rolling:
         )
         return replace(self, residuals=np.array(pilot.residuals[-self.window :], dtype=float))
 
-    def start(self) -> Any:
+    def start(self) -> RollingState:
         """The window at the end of the pilot block."""
         from jointset.residuals.sliding import start_rolling  # here, as scipy takes longest to import
 
         return start_rolling(np.asarray(self.residuals))
 
-    def run(self, residuals: Array, centers: Array, times: Array | None, state: Any) -> tuple[PiecewiseLaw, Any]:
+    def run(
+        self, residuals: Array, centers: Array, times: Array | None, state: RollingState | UpdatedState
+    ) -> tuple[PiecewiseLaw, RollingState]:
         """Laws of all rows, a piece from one sum over the window to the next."""
         from jointset.residuals.gap_course import expected_residual
         from jointset.residuals.sliding import Shrinkage, SlidingCovariance, slide_window, start_rolling
