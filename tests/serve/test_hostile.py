@@ -2,10 +2,12 @@
 
 import gzip
 import json
+import logging
 import socket
 import sqlite3
 import threading
 import time
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -19,9 +21,11 @@ from jointset.live import history, joining, work
 from jointset.live import network as network_module
 from jointset.live.feed import past_of
 from jointset.live.happenings import change
+from jointset.live.heads import BoundedHeads, make_room
 from jointset.live.history import Asked
 from jointset.live.incidents import cause
 from jointset.live.line_protocol import points
+from jointset.live.listening import OnceAMinute
 from jointset.live.network import AS_USUAL
 from jointset.live.opening import open_network
 from jointset.live.requests import _unpacked
@@ -185,11 +189,10 @@ def until_ok(line):
     return found
 
 
-def test_the_head_of_a_request_is_bounded():
-    """On a line of its own: a head without an end is answered with 400 and cut; others go on, one after another."""
+@contextmanager
+def serving(heads):
+    """The address of a server that says ok, its heads read by this class."""
     import uvicorn
-
-    from jointset.live.heads import BoundedHeads
 
     async def small(scope, receive, send):
         while (await receive())["more_body"]:
@@ -197,20 +200,80 @@ def test_the_head_of_a_request_is_bounded():
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"ok"})
 
-    server = uvicorn.Server(uvicorn.Config(small, port=0, http=BoundedHeads, log_level="error", lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(small, port=0, http=heads, log_level="error", lifespan="off"))
     listening = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
-    address = listening.getsockname()
-    with socket.create_connection(address, timeout=10) as line:
-        for _ in range(2):
-            line.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 90000\r\n\r\n" + b" " * 90_000)
-            assert until_ok(line).startswith(b"HTTP/1.1 200")
-    with socket.create_connection(address, timeout=10) as line:
-        line.sendall(b"GET / HTTP/1.1\r\nX: " + b"a" * 70_000)
-        assert line.recv(1_000).startswith(b"HTTP/1.1 400")
+    yield listening.getsockname()
     server.should_exit = True
     thread.join(10)
+
+
+def test_the_head_of_a_request_is_bounded():
+    """On a line of its own: a head without an end is answered with 400 and cut; others go on, one after another."""
+    with serving(BoundedHeads) as address:
+        with socket.create_connection(address, timeout=10) as line:
+            for _ in range(2):
+                line.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 90000\r\n\r\n" + b" " * 90_000)
+                assert until_ok(line).startswith(b"HTTP/1.1 200")
+        with socket.create_connection(address, timeout=10) as line:
+            line.sendall(b"GET / HTTP/1.1\r\nX: " + b"a" * 70_000)
+            assert line.recv(1_000).startswith(b"HTTP/1.1 400")
+
+
+ASK = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def over(line):
+    """Whether the other side has closed a line."""
+    try:
+        return line.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_connections_that_say_nothing_are_bounded_in_number_and_time():
+    """Those beyond the bound are closed at once; silent ones, and heads that do not end, after some seconds; then
+    others find room, and a line that is used stays.
+    """
+
+    class Few(BoundedHeads):
+        most_lines, patience = 3, 1.0
+
+    with serving(Few) as address, ExitStack() as lines:
+        used, silent, slow = (lines.enter_context(socket.create_connection(address, timeout=10)) for _ in range(3))
+        used.sendall(ASK)
+        assert until_ok(used).startswith(b"HTTP/1.1 200")
+        slow.sendall(ASK[:9])
+        assert over(lines.enter_context(socket.create_connection(address, timeout=10)))
+        assert over(silent) and over(slow)
+        used.sendall(ASK)
+        assert until_ok(used).startswith(b"HTTP/1.1 200")
+        used.sendall(ASK[:9])  # the head of a later request is bounded as well
+        assert over(used)
+        late = lines.enter_context(socket.create_connection(address, timeout=10))
+        late.sendall(ASK)
+        assert until_ok(late).startswith(b"HTTP/1.1 200")
+
+
+def test_there_are_twice_as_many_files_as_connections():
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+        assert make_room().most_lines == min(1_000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2) >= 128
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_what_anybody_can_cause_is_logged_once_a_minute_and_all_else_each_time(monkeypatch):
+    often, once = OnceAMinute(), []
+    now = iter([0.0, 1.0, 59.0, 61.0, 62.0])
+    monkeypatch.setattr("jointset.live.listening.time.monotonic", lambda: next(now))
+    for text in ["socket.accept() out of system resource\nsocket: 3"] * 5:
+        once.append(often.filter(logging.LogRecord("asyncio", 40, "", 1, text, (), None)))
+    assert once == [True, False, False, True, False]
+    assert all(often.filter(logging.LogRecord("uvicorn.error", 40, "", 1, "Exception in ASGI", (), None)) for _ in "ab")
 
 
 def test_a_listener_that_fails_stops_nobody(network, rows):

@@ -182,6 +182,8 @@ def test_service_routes(served, rows):
     assert get("/city/alarms").json() == {"alarms": [], "changes": [], "row": 60}
     assert 'jointset_rows_total{network="city"} 60' in get("/metrics").text
     assert get("/nowhere/region").status_code == 404
+    for answer, status in ((get("/city/sets"), 404), (served.client.delete("/city/alarms"), 405)):
+        assert answer.status_code == status and "/docs lists the routes" in answer.json()["error"]
     assert "/{name}/observations" in get("/docs").text
     assert set(get("/openapi.json").json()["paths"]) >= {"/{name}/observations", "/{name}/history", "/metrics"}
 

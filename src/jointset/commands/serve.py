@@ -57,8 +57,8 @@ def serve_command(
 
     from jointset.inputs.sensor_health import words_on_jumps
     from jointset.live.app import make_app
-    from jointset.live.heads import BoundedHeads
-    from jointset.live.listening import listening
+    from jointset.live.heads import make_room
+    from jointset.live.listening import calm_logs, listening
     from jointset.live.network import Settings
     from jointset.live.opening import open_network
     from jointset.live.security import Guard, is_loopback, read_tokens, require_tls
@@ -101,7 +101,7 @@ def serve_command(
         note(f"serving on {scheme}://{host}:{taken.getsockname()[1]}/; Ctrl-C stops")
         config = uvicorn.Config(
             make_app(networks, guard),
-            http=BoundedHeads,
+            http=make_room(),
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -111,6 +111,7 @@ def serve_command(
             ws_max_size=4096,
             lifespan="on",
         )
+        calm_logs()
         try:
             uvicorn.Server(config).run(sockets=[taken])
         except KeyboardInterrupt:

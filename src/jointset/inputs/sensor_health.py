@@ -129,7 +129,9 @@ def words_on_jumps(usual: Usual | None, graph: Edges | None) -> str:
     if usual is not None and usual.jumps is not None:
         return ""
     why = "no graph, so" if graph is None else "too few calibration rows, or no three sensors that are near each other:"
-    return f"{why} jumps of neighbourhoods raise no alarm, only scores do" + (": give --graph FILE" * (graph is None))
+    return f"{why} jumps of neighbourhoods raise no alarm, only scores do" + (
+        ": fit with --graph FILE" * (graph is None)
+    )
 
 
 def unknown_usual(n: int) -> Usual:

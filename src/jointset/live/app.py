@@ -40,6 +40,10 @@ Rows = Annotated[int | None, Query(ge=1, le=10_000)]
 Horizon = Annotated[int | None, Query(ge=1, le=10_000)]
 Minutes = Annotated[int, Query(ge=1, le=525_600)]
 Precision = Annotated[str, Query(max_length=2, description="unit of time stamps of line protocol: ns, us, ms, s")]
+NO_ROUTE = {  # what the framework says of requests that it has no route for, and what we do
+    "Not Found": "there is nothing at this address: /docs lists the routes",
+    "Method Not Allowed": "this address takes no request of this kind: /docs lists the routes",
+}
 WHOLE = re.compile(r"-?[0-9]{1,18}")
 MOMENT = Query(max_length=40, description="ISO 8601 or epoch seconds")
 
@@ -83,7 +87,7 @@ async def _told(request: Request, error: Exception) -> Response:
     """The answer to a request that failed: one line."""
     status, text = 500, "something went wrong in the service: look at its log"
     if isinstance(error, HTTPException):
-        status, text = error.status_code, str(error.detail)
+        status, text = error.status_code, NO_ROUTE.get(str(error.detail), str(error.detail))
     elif isinstance(error, RequestValidationError):
         first = error.errors()[0]
         status, text = 422, f"{'.'.join(map(str, first['loc'][1:]))}: {first['msg']}"

@@ -2,9 +2,39 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import socket
+import time
 
 from jointset.errors import InputError, require
+
+REPEATED = 60.0  # seconds in which one such message is written once
+CAUSED = ("socket.accept() out of system resource", "Invalid HTTP request received")  # by senders, at will
+
+
+class OnceAMinute(logging.Filter):
+    """Lets what senders can cause a thousand times through once in REPEATED seconds, so that they fill no log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told = dict.fromkeys(CAUSED, -math.inf)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether it is written."""
+        kind = next((one for one in CAUSED if str(record.msg).startswith(one)), None)
+        if kind is None:
+            return True
+        last, now = self.told[kind], time.monotonic()
+        written = now > last + REPEATED
+        self.told[kind] = now if written else last
+        return written
+
+
+def calm_logs() -> None:
+    """Write what the server says about connections of anybody once a minute."""
+    for name in ("asyncio", "uvicorn.error"):
+        logging.getLogger(name).addFilter(OnceAMinute())
 
 
 def listening(host: str, port: int) -> socket.socket:
