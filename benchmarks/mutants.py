@@ -60,6 +60,7 @@ NEAREST = {  # modules of the core -> their nearest tests, the quickest first; t
     "trust": ("tests/test_trust.py",),
     "streaming": ("tests/test_stream.py",),
     "predicting/": ("tests/test_predictor.py", "tests/contracts/test_sets.py", "tests/test_cli.py"),
+    "predicting/calibrating": ("tests/test_predictor.py", "tests/contracts/test_sets.py", "tests/test_outliers.py"),
     "predicting/explaining": ("tests/test_explained.py", "tests/test_attribution.py", "tests/test_predictor.py"),
     "predicting/integrated_time": ("tests/audits/test_dependence.py",),
     "predicting/limits": ("tests/test_own_bands.py", "tests/test_cli.py"),

@@ -6,13 +6,14 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 from typer.testing import CliRunner
 
 from jointset import Panel
 from jointset.audits.dependence import hits_words, integrated_time_words, season_of
 from jointset.audits.light import light_of
 from jointset.cli import app
-from jointset.predicting.clock_coverage import clock_coverage
+from jointset.predicting.clock_coverage import _interval, clock_coverage
 
 HOUR, DAY = 3600, 86_400
 MONDAY = 4 * DAY  # 1970-01-05
@@ -82,6 +83,14 @@ def test_noise_is_no_finding_even_when_misses_come_in_runs(persistence):
                 state[t] = persistence * state[t - 1] + np.sqrt(1 - persistence**2) * state[t]
         found += bool(clock_coverage(times, state < 1.2816).words)
     assert found <= 9  # two families at 5 % each: 6 expected at most, 9 or fewer in 94 of 100 such tests
+
+
+def test_intervals_of_shares_are_the_exact_ones():
+    rows, hits = np.full(5, 12), np.array([0, 1, 7, 11, 12])
+    exact = [binomtest(int(k), 12).proportion_ci(0.95, "exact") for k in hits]
+    low, high = _interval(hits, rows, 1.0, 0.05)
+    np.testing.assert_allclose(low, [one.low for one in exact], atol=1e-12)
+    np.testing.assert_allclose(high, [one.high for one in exact], atol=1e-12)
 
 
 def test_intervals_hold_the_true_share_of_all_hours_together():

@@ -26,6 +26,15 @@ def test_clear_communities_are_found(groups_of, seed):
     assert groups_of(adjacency, seed=seed) == truth
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_busy_and_quiet_sensors_of_a_community_are_one_group(seed):
+    """Directions of the eigenvectors tell communities; their lengths tell how much a sensor is joined to."""
+    truth = planted()[1]
+    labels, size = np.repeat(range(4), PLANTED), np.random.default_rng(seed).lognormal(0.0, 1.5, 30)
+    adjacency = np.outer(size, size) * np.where(labels[:, None] == labels, 1.0, 0.02)
+    assert spectral_groups(adjacency) == truth
+
+
 @pytest.mark.parametrize("groups_of", [louvain, spectral_groups, lambda a, seed: components(a)])
 def test_groups_are_a_partition_in_order_and_repeatable(groups_of):
     adjacency = generate_grssf("A", n=30, length=20).panel.adjacency

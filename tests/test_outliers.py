@@ -145,7 +145,12 @@ def test_a_model_that_is_not_finite_is_never_saved(tmp_path: Path) -> None:
 def test_a_code_for_missing_among_the_readings_is_told() -> None:
     values = CALM.values.copy()
     values[::7, 2] = -9999.0
-    with pytest.warns(UserWarning, match=r"sensor '.*' reads -9999 in .* of the .* training rows.* leave these cells"):
+    told = r"sensor '.*' reads -9999 in .* of the .* training rows.* leave these cells"
+    with pytest.warns(UserWarning, match=told) as alone:
+        warn_codes(CALM.with_values(values), "training")
+    assert "more sensor" not in str(alone[0].message)
+    values[:, 4] = 50.0 + np.where(np.arange(len(values)) % 9, np.sin(values[:, 4]), -149.0)
+    with pytest.warns(UserWarning, match=r"\(and so does 1 more sensor\)"):
         warn_codes(CALM.with_values(values), "training")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

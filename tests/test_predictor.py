@@ -209,3 +209,16 @@ def test_a_few_sensors_are_fitted_on_one_thread():
             JointPredictor(Asked()).fit(rng.normal(size=(500, n)))
         assert threads() == {2}
     assert found == [(3, {1}), (400, {2})]
+
+
+def test_the_time_of_the_last_row_is_known_where_rows_have_times():
+    panel = generate_grssf("A", n=4, seed=2, length=500).panel
+    bare = Panel(panel.values, panel.sensors)
+    timeless = JointPredictor(StaticFilter()).fit(bare[:200]).calibrate(bare[200:400])
+    timeless.run(bare[400:])
+    assert timeless.last_time is None
+    predictor = JointPredictor(StaticFilter()).fit(panel[:200]).calibrate(panel[200:400])
+    predictor.run(panel[400:450])
+    assert predictor.last_time == panel.timestamps[449]
+    predictor.run(panel[450:450])  # no row
+    assert predictor.last_time == panel.timestamps[449]

@@ -8,7 +8,7 @@ import jointset
 from jointset import GraphLGSSM, InputError, JointPredictor, Panel, generate_grssf
 from jointset.cli import app
 from jointset.inputs.graph_edges import edges_of
-from jointset.inputs.sensor_places import drawing, places_of, read_places
+from jointset.inputs.sensor_places import drawing, layout, places_of, read_places
 
 PANEL = generate_grssf("A", n=12, seed=1, length=600).panel
 
@@ -76,3 +76,12 @@ def test_fit_keeps_the_places_it_is_given(tmp_path):
     CliRunner().invoke(app, ["fit", str(tmp_path / "rows.npz"), *given])
     kept = jointset.load(tmp_path / "model")
     assert drawing(kept.places, kept.graph, 12)["mapped"] and kept.places.coordinates[1, 0] == 50.01
+
+
+def test_parts_of_a_graph_stand_in_rows_that_do_not_run_away():
+    chains = np.kron(np.eye(20), np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]))
+    places = layout(chains)
+    assert np.ptp(places, axis=0)[0] < 2.5 * np.sqrt(60) and np.ptp(places, axis=0)[1] > 3.0
+    middles = places.reshape(20, 3, 2).mean(axis=1)
+    apart = np.linalg.norm(middles[:, None] - middles, axis=-1) + 10.0 * np.eye(20)
+    assert apart.min() > 0.9

@@ -33,6 +33,11 @@ def test_integrated_time_of_ar1_indicators_is_the_theory(phi, lags, share):
     assert all(abs(f.tau - truth) < 4 * f.standard_error for f in found)
 
 
+def test_the_automatic_window_is_at_most_a_tenth_of_the_series():
+    walk = np.cumsum(np.random.default_rng(0).normal(size=200))
+    assert integrated_time(walk).window == 20
+
+
 def test_thirty_lags_are_the_plain_sum_of_the_paper():
     hits = (autoregression(0.6, 2000, 0) <= 1.0).astype(float)
     centred = hits - hits.mean()

@@ -72,7 +72,8 @@ def warn_codes(panel: Panel, block: str) -> None:
     found = missing_codes(panel.values)
     if not found:
         return
-    (i, code), more = found[0], f" (and so do {len(found) - 1} more sensors)" if len(found) > 1 else ""
+    (i, code), others = found[0], len(found) - 1
+    more = f" (and so do{'es' * (others == 1)} {others} more sensor{'s' * (others > 1)})" if others else ""
     column = panel.values[:, i]
     rest = column[column != code]
     count = f"{np.count_nonzero(column == code):,} of the {len(column):,} {block} rows"
