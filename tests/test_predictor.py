@@ -212,7 +212,7 @@ def test_a_few_sensors_are_fitted_on_one_thread():
 
 
 def test_the_time_of_the_last_row_is_known_where_rows_have_times():
-    panel = generate_grssf("A", n=4, seed=2, length=500).panel
+    panel = generate_grssf("A", n=8, seed=2, length=500).panel
     bare = Panel(panel.values, panel.sensors)
     timeless = JointPredictor(StaticFilter()).fit(bare[:200]).calibrate(bare[200:400])
     timeless.run(bare[400:])
