@@ -1,9 +1,10 @@
 """Every window and every hour: does `+auto` hold what it promises, on real cells, after a jump, and against anyone?
 
-Run: python benchmarks/windows.py [--calibration] [--jump METHOD] [CELL ...]    (cells: CELLS; `none` leaves them out)
+Run: python benchmarks/windows.py [--calibration] [--jump METHOD] [--parts] [CELL ...]    (CELLS; `none`: no cell)
 
 With --calibration the halves of calibration blocks stand for calibration and test: where constants were chosen. With
---jump only the jump is run, under METHOD; one that learns trains for STEPS, with one seed.
+--jump only the jump is run, under METHOD; one that learns trains for STEPS, with one seed; with --parts what the parts
+of `+auto` cost on exchangeable Student-t3 scores of one sensor and of five.
 Prints a line for each promise with what was found. Weights kept in JOINTSET_WEIGHTS are used; else `default` trains.
 """
 
@@ -12,13 +13,14 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import chi2, f
 
 from jointset.abilities import follows_clock
 from jointset.bench.measures import coin, steadiness, worst_hour, worst_window
-from jointset.calibration import RULES, calibration
+from jointset.calibration import RULES, auto, calibration
 from jointset.catalogue import LEARNED
 from jointset.datasets import generate_grssf
 from jointset.datasets.cells import Cell, cell
@@ -146,16 +148,40 @@ def on_exchangeable_scores() -> None:
     laws = {f"{n} sensors": chi2(n) for n in (1, 5, 30)} | {f"{n} sensors, Student-t3": f(n, 3) for n in (1, 5)}
     for cadence in (HOUR, 300):
         for name, law in laws.items():
-            costs = []
-            for seed in range(10):
-                rng, rule = np.random.default_rng(seed), calibration("auto")
-                known, scores = law.rvs(1500, random_state=rng), law.rvs(5000, random_state=rng)
-                times = cadence * np.arange(6500)
-                radii, _ = rule.run(rule.start(known, times[:1500]), scores, times[1500:])
-                alike = law.ppf(law.cdf(radii).mean())
-                costs.append(100 * (np.sqrt(radii).mean() / np.sqrt(alike) - 1))
-            cost = np.mean(costs)
+            cost = width_cost("auto", law, cadence)
             told(f"{name}, a row every {cadence} s: at most 1 % wider: {cost:+.2f} %", cost <= 1.0)
+
+
+def width_cost(wrap: str, law: Any, cadence: int) -> float:
+    """Per cent of width that a rule costs on exchangeable scores of this law, mean of ten seeds."""
+    costs = []
+    for seed in range(10):
+        rng, rule = np.random.default_rng(seed), calibration(wrap)
+        known, scores = law.rvs(1500, random_state=rng), law.rvs(5000, random_state=rng)
+        times = cadence * np.arange(6500)
+        before, after = ((times[:1500],), (times[1500:],)) if follows_clock(rule) else ((), ())
+        radii, _ = rule.run(rule.start(known, *before), scores, *after)
+        costs.append(100 * (np.sqrt(radii).mean() / np.sqrt(law.ppf(law.cdf(radii).mean())) - 1))
+    return float(np.mean(costs))
+
+
+def parts_of_the_cost() -> None:
+    """What of `+auto` costs how much where tails are heavy: without the clock, then with one answer less at a time."""
+    cases = {
+        "auto": ("auto", {}),
+        "without the clock": ("auto-alone", {}),
+        "... and the answer to the last 30 misses": ("auto-alone", {"PROMPT": 0.0}),
+        "... and the answer to the misses so far": ("auto-alone", {"FEEDBACK": 1e-12}),
+        "aci": ("aci", {}),
+    }
+    for name, (wrap, settings) in cases.items():
+        kept = {key: getattr(auto, key) for key in settings}
+        for key, value in settings.items():
+            setattr(auto, key, value)
+        found = ", ".join(f"{width_cost(wrap, f(n, 3), HOUR):.2f} %" for n in (1, 5))
+        for key, value in kept.items():
+            setattr(auto, key, value)
+        print(f"{name}: {found}", flush=True)
 
 
 def adversary(kind: str, radius: float, when: int, rng: np.random.Generator) -> float:
@@ -220,7 +246,9 @@ def main(cells: list[str], held_out: bool) -> None:
 
 if __name__ == "__main__":
     asked = sys.argv[1:]
-    if "--jump" in asked:
+    if "--parts" in asked:
+        parts_of_the_cost()
+    elif "--jump" in asked:
         after_a_jump(asked[asked.index("--jump") + 1])
     else:
         cells = [name for name in asked if name != "--calibration"] or list(CELLS)
