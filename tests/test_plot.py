@@ -73,6 +73,24 @@ def test_the_cut_of_a_set_holds_the_pair_where_the_set_holds_the_reading(fitted)
     assert seen == {True, False}
 
 
+@pytest.mark.parametrize("name", ["ewma:box", "ewma:lean"])
+def test_the_cut_of_a_box_holds_the_pair_where_the_box_holds_the_reading(name, ax):
+    panel = jointset.generate_grssf("A", n=8, length=900).panel
+    run = jointset.predictor(name).fit(panel[:500]).calibrate(panel[500:700]).run(panel[700:])
+    seen = set()
+    for t in range(60):
+        ax.clear()
+        one = jointset_region(run, t)
+        lower, upper = one.bounds
+        jointset.plot.region(one, reading=run.values[t], ax=ax)
+        x, y = ax.get_lines()[0].get_data()
+        assert (min(x), max(x), min(y), max(y)) == (lower[0], upper[0], lower[1], upper[1])
+        inside = (lower <= run.values[t]) & (run.values[t] <= upper)
+        assert bool(ax.patches) == inside[2:].all()
+        seen.add(bool(run.inside[t]))
+    assert seen == {True, False}
+
+
 def jointset_region(run, t):
     from jointset.regions import named
 
@@ -81,7 +99,7 @@ def jointset_region(run, t):
 
 def test_what_cannot_be_drawn_is_refused(fitted, ax):
     predictor, run, _ = fitted
-    with pytest.raises(InputError, match="only an ellipsoid of one step"):
+    with pytest.raises(InputError, match="only an ellipsoid or a box of one step"):
         jointset.plot.region(run.regions, ("s000", "s001"), ax=ax)
     with pytest.raises(InputError, match="two sensors are drawn, got 's000' twice"):
         jointset.plot.region(predictor.predict(), ("s000", "s000"), ax=ax)

@@ -21,7 +21,7 @@ from jointset.inputs.labels import reading_of
 from jointset.inputs.sensor_places import drawing, places_of
 from jointset.panel import Panel
 from jointset.planes import section, shadow
-from jointset.regions import Ellipsoid
+from jointset.regions import Box, Ellipsoid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,28 +91,32 @@ def map(network: Panel | JointPredictor, values: Any = None, ax: Axes | None = N
     return ax
 
 
-def region(region: Region, pair: tuple[str, str], reading: Reading | None = None, ax: Axes | None = None) -> Axes:
+def region(
+    region: Region, pair: tuple[str, str] | None = None, reading: Reading | None = None, ax: Axes | None = None
+) -> Axes:
     """The set of one step for two sensors: its shadow; with a reading also its cut through the other sensors of it.
 
-    The two readings lie inside the cut exactly where the whole reading lies inside the set; one with gaps has no cut.
+    The set is an ellipsoid or a box, the two sensors its first two where none are named. The two readings lie inside
+    the cut exactly where the whole reading lies inside the set; one with gaps has no cut.
     """
     require(
-        isinstance(region, Ellipsoid) and np.ndim(region.radius) == 0,
-        "only an ellipsoid of one step has an outline for two sensors: take region[t], or plot.band",
+        isinstance(region, (Ellipsoid, Box)) and np.ndim(region.radius) == 0,
+        "only an ellipsoid or a box of one step has an outline for two sensors: take region[t], or plot.band",
     )
-    one = cast(Ellipsoid, region)
+    one = cast(Ellipsoid | Box, region)
     names = one.sensors or tuple(str(i) for i in range(np.shape(one.center)[-1]))
+    require(len(names) > 1, "the set of one sensor has no outline in a plane: plot.band draws it")
+    pair = pair or (names[0], names[1])
     for name in pair:
         require_known(name, names, f"unknown sensor {name!r}")
     require(pair[0] != pair[1], f"two sensors are drawn, got {pair[0]!r} twice")
     ax, places = _axes(ax), (names.index(pair[0]), names.index(pair[1]))
-    radius = float(one.radius)
-    ax.plot(*shadow(one.law, radius, places).outline(), color=LINE, linewidth=1.4, linestyle="--", label="shadow")
+    ax.plot(*_shadow(one, places), color=LINE, linewidth=1.4, linestyle="--", label="shadow")
     if reading is not None:
         y = reading_of(reading, names)
-        cut = None if np.isnan(y).any() else section(one.law, radius, places, y)
-        if cut is not None and cut.radius >= 0:
-            ax.fill(*cut.outline(), facecolor=FILL, edgecolor=LINE, linewidth=1.4, label="given the other sensors")
+        cut = None if np.isnan(y).any() else _cut(one, places, y)
+        if cut is not None:
+            ax.fill(*cut, facecolor=FILL, edgecolor=LINE, linewidth=1.4, label="given the other sensors")
         inside = bool(one.contains(y))
         look = {"marker": "o", "color": INK} if inside else {"marker": "x", "color": MISS, "markeredgewidth": 1.8}
         word = "reading, inside" if inside else "reading, outside"
@@ -120,6 +124,23 @@ def region(region: Region, pair: tuple[str, str], reading: Reading | None = None
     ax.set_xlabel(pair[0])
     ax.set_ylabel(pair[1])
     return ax
+
+
+def _shadow(one: Ellipsoid | Box, places: tuple[int, int]) -> Array:
+    """Outline (2, points) of a set on the plane of two sensors."""
+    if isinstance(one, Ellipsoid):
+        return shadow(one.law, float(one.radius), places).outline()
+    (x, y), (X, Y) = (np.asarray(ends)[list(places)] for ends in one.bounds)
+    return np.array([[x, X, X, x, x], [y, y, Y, Y, y]])
+
+
+def _cut(one: Ellipsoid | Box, places: tuple[int, int], y: Array) -> Array | None:
+    """Outline of a set in that plane given the readings of all other sensors; None where these are outside."""
+    if isinstance(one, Ellipsoid):
+        found = section(one.law, float(one.radius), places, y)
+        return found.outline() if found.radius >= 0 else None
+    held = np.where(np.isin(np.arange(len(y)), places), np.asarray(one.center), y)
+    return _shadow(one, places) if one.contains(held) else None
 
 
 def _axes(ax: Axes | None) -> Axes:

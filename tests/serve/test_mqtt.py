@@ -13,6 +13,7 @@ import pytest
 
 from jointset.errors import InputError
 from jointset.inputs.times import live_seconds
+from jointset.live.mqtt import ended
 from jointset.live.mqtt_address import read_address
 from jointset.live.mqtt_topics import Place, Topics, read_topics
 from jointset.live.opening import open_network
@@ -215,6 +216,26 @@ def test_a_broker_that_goes_away_is_found_again(model, tmp_path, rows):
     finally:
         one.close()
         broker.stop()
+
+
+def test_what_forgets_a_cancellation_is_cancelled_again():
+    """As `wait_for` of Python 3.11 does when its result comes at the same time: `close` waited for ever."""
+
+    async def stubborn():
+        for _ in range(3):
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                continue
+        raise OSError("the line is gone")
+
+    async def closing():
+        tasks = {asyncio.create_task(stubborn()), asyncio.create_task(asyncio.sleep(60))}
+        await asyncio.sleep(0)
+        await ended(tasks)
+        assert all(task.done() for task in tasks)
+
+    asyncio.run(asyncio.wait_for(closing(), 10))
 
 
 def nasty(rng, sensors, base):

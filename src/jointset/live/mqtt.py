@@ -30,6 +30,7 @@ from jointset.live.store import ROW, Entry, StoreError
 FIRST, LONGEST = 1.0, 60.0  # seconds between attempts to connect, or to bring a reading to a full disk
 WAITING = 1_000  # messages out that may wait; older ones give way
 UNDER_WAY = 200  # messages in that may be on their way to the disk
+AGAIN = 0.2  # seconds after which a task that did not end is cancelled again
 PATIENCE = 10.0  # seconds to wait for the broker's word on an alarm
 TOLD = 20  # refused topics that are told of
 FACTS = ("score", "radius", "inside", "observed")
@@ -42,6 +43,16 @@ class Sent(NamedTuple):
     body: str
     quality: int = 0
     retain: bool = True
+
+
+async def ended(tasks: set[asyncio.Task[Any]]) -> None:
+    """Cancel tasks until they are over: `wait_for` of Python 3.11 forgets a cancellation that comes with its result."""
+    left = tasks
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=AGAIN)
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Bridge:
@@ -128,9 +139,7 @@ class Bridge:
         done, left = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if over in done:
             await self._publish(Sent(f"{self.topics.base}/status", "offline", 1))
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await ended(left)
         for task in done - {over}:
             task.result()
 
