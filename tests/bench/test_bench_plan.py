@@ -117,12 +117,12 @@ def test_geometries_of_a_filter_share_a_task_and_a_filter_around_a_learned_mean_
         ["metr-la-20"], methods_named("grid:gnf-node,ewma,ewma:box"), range(3), backbones=["gru"], swap=True
     )
     filters = {(task.backbone, task.seeds): len(task.names) for task in planned if "gnf-node" in task.names}
-    assert filters == {("own", (0, 1, 2)): 15, ("gru", (0, 1, 2)): 15}
+    assert filters == {("own", (0, 1, 2)): 18, ("gru", (0, 1, 2)): 18}
     assert {task.seeds for task in planned if task.names == ("ewma", "ewma:box")} == {(0,), (1,), (2,)}
 
 
 def test_the_grid_is_every_wrap_and_geometry_of_every_method():
-    wraps = ("", "+aci", "+agaci", "+dtaci", "+pid")
+    wraps = ("", "+aci", "+agaci", "+dtaci", "+pid", "+auto")
     shapes = ("", ":box", ":lean")
     assert methods_named("grid:ewma") == [f"ewma{shape}{wrap}" for shape in shapes for wrap in wraps]
     assert methods_named("grid:factor") == [f"factor{wrap}" for wrap in wraps]
@@ -130,7 +130,7 @@ def test_the_grid_is_every_wrap_and_geometry_of_every_method():
     whole = methods_named("grid")
     assert {name for name in whole if "+" not in name and ":" not in name} == set(METHODS)
     forms = sum(len(TABLE[name].geometries) for name in METHODS)
-    assert len(whole) == len(set(whole)) == 5 * forms + 3  # and a rule of space's own
+    assert len(whole) == len(set(whole)) == 6 * forms + 3  # and a rule of space's own
     assert set(methods_named("grid:static,grid:published,grid:conditional,grid:filters")) == set(whole)
     for name in whole:
         predictor_for(name)  # each can be made
