@@ -29,6 +29,20 @@ PAPER = "this paper"
 FAMILIES = ("static", "conditional", "filter", "published")
 
 
+def without_wrap(name: str) -> str:
+    """METHOD[:GEOMETRY] of METHOD[:GEOMETRY][+WRAP], known or not."""
+    return name.partition("+")[0]
+
+
+def bare(name: str) -> str:
+    """METHOD of METHOD[:GEOMETRY][+WRAP], known or not.
+
+    >>> bare("gnf-node:box+aci")
+    'gnf-node'
+    """
+    return without_wrap(name).partition(":")[0]
+
+
 def _split(shape: Callable[[ResidualSplit], Shape], kind: str, **options: Any) -> Callable[[], Shape]:
     """What makes a shape of several components."""
     return lambda: shape(ResidualSplit(kind, **options))

@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from jointset import Panel, generate_grssf
-from jointset.bench.plan import method_of, tasks
+from jointset.bench.plan import tasks
 from jointset.bench.results import read_results
 from jointset.bench.task import run_task
-from jointset.catalogue import LEARNED
+from jointset.catalogue import LEARNED, bare
 from jointset.cli import app
 from jointset.datasets.cells import cell
 from jointset.datasets.protocols import default_protocol
@@ -19,7 +19,7 @@ from jointset.paper_rows import CATALOGUE
 from jointset.writing import write_edges
 
 EXTRA = ("kalman:box", "static:box+aci", "ewma+agaci", "spci+aci", "kalman+pid", "kalman-tuned+dtaci")
-NAMES = tuple(dict.fromkeys([e.name for e in CATALOGUE if method_of(e.name) not in LEARNED] + [*EXTRA]))
+NAMES = tuple(dict.fromkeys([e.name for e in CATALOGUE if bare(e.name) not in LEARNED] + [*EXTRA]))
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def benched(place):
 
 
 def test_all_methods_that_are_not_learned_are_compared(benched):
-    assert {method_of(name) for name in benched} == set(METHODS) - set(LEARNED)
+    assert {bare(name) for name in benched} == set(METHODS) - set(LEARNED)
     assert not [row["error"] for row in benched.values() if row["error"]]
     assert {row["protocol"] for row in benched.values()} == {"fit"}
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from jointset.bench.figures_labels import place_labels
 from jointset.bench.tables.measured import SLACK, At, Measured, Summary, without_size
-from jointset.catalogue import PROMINENT, TABLE
+from jointset.catalogue import PROMINENT, TABLE, bare
 from jointset.plot import INK, MISS
 from jointset.report.figures import STYLE, new_figure
 
@@ -57,14 +57,13 @@ def family(method: str) -> str:
     >>> family("gnf+aci"), family("group+agaci"), family("ewma")
     ('learned filter', 'adaptive (wrapped)', 'conditional covariance')
     """
-    base, wrapped = method.partition("+")[0].partition(":")[0], "+" in method
-    method_ = TABLE.get(base)
+    method_ = TABLE.get(bare(method))
     kind = "filter" if method_ is None else method_.family
     if kind == "filter":
         return "learned filter" if method_ is not None and method_.learned else "filter, not learned"
     if kind == "published":
         return kind
-    return "adaptive (wrapped)" if wrapped else f"{kind} covariance"
+    return "adaptive (wrapped)" if "+" in method else f"{kind} covariance"
 
 
 def points_of(measured: Measured, size: str = "width_full") -> dict[str, list[Point]]:

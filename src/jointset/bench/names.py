@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jointset.catalogue import FAMILIES, METHODS, TABLE
+from jointset.catalogue import FAMILIES, METHODS, TABLE, bare, without_wrap
 from jointset.datasets.origins import file_parts, name_parts
 from jointset.errors import InputError, require, require_known, some, suggest
 from jointset.experiments.rows import PILOTS
@@ -144,7 +144,7 @@ def _methods_of(item: str) -> Sequence[str]:
     head, _, what = item.partition(":")
     if head != GRID:
         return METHOD_GROUPS.get(item, (item,))
-    members = [name.partition("+")[0] for name in METHOD_GROUPS.get(what or "all", (what.removesuffix(":ellipsoid"),))]
+    members = [without_wrap(name) for name in METHOD_GROUPS.get(what or "all", (what.removesuffix(":ellipsoid"),))]
     unknown = [name for name in members if name not in METHODS]
     require(not unknown, f"unknown method in {item!r}: {suggest(what, [*METHOD_GROUPS, *METHODS])}")
     return [
@@ -192,7 +192,7 @@ def _known(item: str, known: Sequence[str], what: str) -> str:
 def _checked(name: str) -> str:
     """The shortest form of a name, refused unless a predictor can be made of it."""
     known = list(dict.fromkeys([GRID, *METHOD_GROUPS, *METHODS]))
-    method = name.partition("+")[0].partition(":")[0]
+    method = bare(name)
     if method not in METHODS:
         raise InputError(f"unknown method {name!r}: {suggest(method, known)}")
     parts = parse(name)

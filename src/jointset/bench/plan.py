@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from hashlib import file_digest, sha256
 from pathlib import Path
 
-from jointset.catalogue import FILTERS, LEARNED, PUBLISHED, ROWS, TABLE
+from jointset.catalogue import FILTERS, LEARNED, PUBLISHED, ROWS, TABLE, bare, without_wrap
 from jointset.datasets.origins import file_parts
 from jointset.datasets.protocols import default_protocol
 from jointset.experiments.rows import pilot_block
-from jointset.methods import parse
 
 OWN = "own"  # backbone of a row that has a mean of its own
 LINEAR = "gpvar"  # the usual backbone
@@ -61,7 +60,7 @@ class Task:
     @property
     def slug(self) -> str:
         """File name without suffix: readable, and different for every other set of units."""
-        bases, methods = ({*map(kind, self.names)} for kind in (base_of, method_of))
+        bases, methods = ({*map(kind, self.names)} for kind in (without_wrap, bare))
         which = min(bases) if len(bases) == 1 else min(methods) if len(methods) == 1 else f"{len(bases)}-rows"
         seeds = f"s{self.seeds[0]}" + (f"-{self.seeds[-1]}" if len(self.seeds) > 1 else "")
         words = [self.cell.removeprefix("file:"), self.protocol, self.backbone, which, seeds]
@@ -82,11 +81,11 @@ class Task:
 
     def recipe_of(self, name: str) -> str:
         """The recipe, where the method is trained by one."""
-        return self.settings.recipe if method_of(name) in LEARNED else ""
+        return self.settings.recipe if bare(name) in LEARNED else ""
 
     def pilot_of(self, name: str) -> str:
         """The block that the method's shape is fitted on, where it has one and it is not the protocol's own."""
-        method = parse(name).method
+        method = bare(name)
         if not self.settings.pilot or method not in ROWS:
             return ""
         block = pilot_block(method, self.protocol, self.settings.pilot)
@@ -95,20 +94,10 @@ class Task:
     @property
     def weight(self) -> float:
         """Rough share of the work, in rows of a static method: for the order of tasks and the time left."""
-        method = TABLE[method_of(self.names[0])]
+        method = TABLE[bare(self.names[0])]
         training = 30.0 if self.backbone not in (OWN, *SEEDLESS) else 0.0
         each = method.cost * (len(self.seeds) if method.learned else 1)
         return training + each + 0.3 * (len(self.names) - 1)
-
-
-def base_of(name: str) -> str:
-    """A method's name without its wrap."""
-    return name.partition("+")[0]
-
-
-def method_of(name: str) -> str:
-    """A method's name without its geometry and wrap."""
-    return parse(name).method
 
 
 def seeded_cell(cell: str, protocol: str) -> bool:
@@ -181,7 +170,7 @@ def _means(methods: Sequence[str], backbones: Sequence[str], swap: bool) -> list
     """Backbone and names of the rows that share a fit: wraps of a base, a filter, or what a learned mean serves."""
     bases: dict[str, list[str]] = {}
     for name in methods:
-        shared = method_of(name) if method_of(name) in FILTERS else base_of(name)
+        shared = bare(name) if bare(name) in FILTERS else without_wrap(name)
         bases.setdefault(shared, []).append(name)
     own = {base: names for base, names in bases.items() if base in FILTERS}
     around = bases if swap else {base: names for base, names in bases.items() if base not in own}
@@ -196,7 +185,7 @@ def _means(methods: Sequence[str], backbones: Sequence[str], swap: bool) -> list
 
 def _together(name: str, backbone: str, seeds: Sequence[int], seeded: bool) -> list[Sequence[int]]:
     """Seeds that make one task: all, where they train in one program or do not matter; else each alone."""
-    method = method_of(name)
+    method = bare(name)
     alone = seeded or method in PUBLISHED or (backbone not in (OWN, *SEEDLESS) and method not in LEARNED)
     return [[seed] for seed in seeds] if alone else [list(seeds)]
 

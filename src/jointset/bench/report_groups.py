@@ -11,7 +11,7 @@ import numpy as np
 
 from jointset.bench.results import SPENT, UNIT
 from jointset.bench.tables.measured import coverage_mark
-from jointset.catalogue import TABLE
+from jointset.catalogue import TABLE, bare
 from jointset.contracts import Array
 from jointset.datasets.protocols import default_protocol
 from jointset.paper_rows import CATALOGUE
@@ -62,14 +62,10 @@ class Group(NamedTuple):
         return next((str(row["note"]) for row in self.rows if row["note"]), "")
 
     @property
-    def base(self) -> str:
-        """The method without geometry and wrap."""
-        return self.method.partition("+")[0].partition(":")[0]
-
-    @property
     def family(self) -> str:
         """static, conditional, filter or published."""
-        return TABLE[self.base].family if self.base in TABLE else "filter"
+        known = TABLE.get(bare(self.method))
+        return "filter" if known is None else known.family
 
 
 class Panel(NamedTuple):

@@ -20,16 +20,15 @@ import numpy as np
 
 from jointset.abilities import ByRecipe
 from jointset.bench.measures import measures, trace
-from jointset.bench.plan import OWN, SEEDLESS, Task, method_of
+from jointset.bench.plan import OWN, SEEDLESS, Task
 from jointset.bench.results import FIGURES, SPENT
-from jointset.catalogue import LEARNED, TABLE
+from jointset.catalogue import LEARNED, TABLE, bare
 from jointset.contracts import Array, MeanModel
 from jointset.datasets.cells import Cell, build_cell
 from jointset.datasets.origins import Source, file_source, named_source
 from jointset.datasets.sources.entry import DataWarning
 from jointset.errors import InputError
 from jointset.filters.recipes import Recipe
-from jointset.methods import parse
 
 NAN = float("nan")
 SOURCES: dict[str, Source] = {}  # readings that were brought here; others are looked for on this machine
@@ -85,7 +84,7 @@ def failure(task: Task, text: str) -> Done:
 def filled(task: Task, name: str, seed: int, known: Mapping[str, Any]) -> dict[str, Any]:
     """A row of a task with what is known of it; the rest is empty, and without numbers it is an error."""
     unit = dict(zip(("cell", "protocol", "backbone", "method", "seed"), task.unit(name, seed), strict=False))
-    trained = parse(name).method in LEARNED or task.backbone not in (OWN, *SEEDLESS)
+    trained = bare(name) in LEARNED or task.backbone not in (OWN, *SEEDLESS)
     return {
         **unit,
         "alpha": task.settings.alpha,
@@ -114,8 +113,8 @@ def _rows(task: Task, cell: Cell) -> tuple[Found, dict[tuple[str, int], str], di
     traces: dict[str, dict[str, Array]] = {}
     measured: dict[str, tuple[Any, dict[str, Any]]] = {}
     means, seconds = _backbones(task, cell)
-    for method in dict.fromkeys(method_of(name) for name in task.names):
-        names = [name for name in task.names if method_of(name) == method]
+    for method in dict.fromkeys(bare(name) for name in task.names):
+        names = [name for name in task.names if bare(name) == method]
         curve: list[tuple[int, float]] = []  # of a learned filter: step and loss, mean over seeds
         for name, seed, result in _attempts(task, cell, names, means, curve):
             if isinstance(result, str):
@@ -191,7 +190,7 @@ def _linear(mean: str, name: str, protocol: str, seed: int) -> tuple[MeanModel, 
 
 def _training(task: Task, name: str, cell: Cell) -> dict[str, Any] | None:
     """Settings of a learned filter: device, recipe, and its steps where they are limited."""
-    method, limit = parse(name).method, task.settings.limit_steps
+    method, limit = bare(name), task.settings.limit_steps
     if method not in LEARNED:
         return None
     training: dict[str, Any] = {"device": task.settings.device}
@@ -205,7 +204,7 @@ def _training(task: Task, name: str, cell: Cell) -> dict[str, Any] | None:
 
 def _recipe(task: Task, name: str) -> Recipe | None:
     """How the filter is trained; None where that is the filter's own affair."""
-    made: Any = TABLE[parse(name).method].make()
+    made: Any = TABLE[bare(name)].make()
     if task.settings.recipe:
         made = replace(made, recipe=task.settings.recipe)
     return made.training_recipe if isinstance(made, ByRecipe) else None

@@ -257,8 +257,10 @@ def training_told(started: Callable[..., None]) -> Callable[[int, int, float], N
 @contextmanager
 def naming_the(method: str) -> Iterator[None]:
     """Put the method in front of every InputError that does not name it."""
+    from jointset.catalogue import bare
+
     try:
         yield
     except InputError as error:
-        bare = method.partition("+")[0].partition(":")[0]
-        raise InputError(str(error) if str(error).startswith(bare) else f"{method}: {error}") from None
+        known = str(error).startswith(bare(method))
+        raise InputError(str(error) if known else f"{method}: {error}") from None

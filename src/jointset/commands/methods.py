@@ -19,12 +19,12 @@ def methods_command(
 ) -> None:
     """List every method, default and quick first: names here and in the paper, mean, covariance, and what it needs."""
     from jointset.calibration import RULES
-    from jointset.catalogue import ONE_AT_A_TIME, TABLE
+    from jointset.catalogue import ONE_AT_A_TIME, TABLE, without_wrap
     from jointset.paper_rows import CATALOGUE
 
     listed = sorted(CATALOGUE, key=lambda entry: FIRST.index(entry.name) if entry.name in FIRST else len(FIRST))
     if as_json:
-        methods = [TABLE[entry.name.partition("+")[0]] for entry in listed]
+        methods = [TABLE[without_wrap(entry.name)] for entry in listed]
         known = [{"family": one.family, "learned": one.learned, "geometries": one.geometries} for one in methods]
         show_json([entry._asdict() | more for entry, more in zip(listed, known, strict=True)])
         return

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from jointset.abilities import SeveralSeeds
 from jointset.calibration.shared_level import AnyRule
-from jointset.catalogue import FILTERS, LEARNED, PUBLISHED, ROWS, TABLE
+from jointset.catalogue import FILTERS, LEARNED, PUBLISHED, ROWS, TABLE, without_wrap
 from jointset.contracts import Filter, MeanModel
 from jointset.errors import require, suggest
 from jointset.horizons.calibrating_ahead import horizon_for
@@ -30,6 +30,14 @@ WARM = 50  # steps before the calibration block on which a filter is warmed up i
 Backbones = str | MeanModel | Sequence[MeanModel]  # one by name, one for all seeds, or one for each
 Means = Sequence[MeanModel | None] | None
 PILOTS = ("validation", "train", "calibration")  # blocks a shape may be fitted on instead of the protocol's own
+
+
+class How(TypedDict, total=False):
+    """How a row is made other than its protocol says; see `run_row`."""
+
+    backbone: Backbones | None
+    pilot: str | None
+    training: dict[str, Any] | None
 
 
 class Timing(NamedTuple):
@@ -50,10 +58,8 @@ def run_row(
     alpha: float = 0.1,
     seed: int = 0,
     *,
-    backbone: Backbones | None = None,
-    pilot: str | None = None,
-    training: dict[str, Any] | None = None,
     regions: bool = False,
+    **how: Unpack[How],
 ) -> Run:
     """A row fitted, calibrated and tested on the blocks of a cell, as the cell's protocol says.
 
@@ -63,7 +69,7 @@ def run_row(
     (with either, calibration scores are fresh) or `calibration` (plug-in). `training` holds settings of learned filters
     (recipe, steps, rank, device); its device is that of learned backbones too.
     """
-    predictor = fitted_row(method, cell, alpha, seed, backbone=backbone, pilot=pilot, training=training)
+    predictor = fitted_row(method, cell, alpha, seed, **how)
     return predictor.run(cell.test, regions=regions)
 
 
@@ -105,8 +111,8 @@ def run_rows(
         filters = fitted_filters(methods[0], cell, seeds, training, progress)
         before = (time.perf_counter() - begin) / len(filters)
     options: dict[str, Any] = {"backbone": backbone, "pilot": pilot, "training": training, "filters": filters}
-    for base in dict.fromkeys(name.partition("+")[0] for name in names):
-        wraps = [name for name in names if name.partition("+")[0] == base]
+    for base in dict.fromkeys(without_wrap(name) for name in names):
+        wraps = [name for name in names if without_wrap(name) == base]
         for chosen, predictor, seconds in fitted_rows(wraps[0], cell, alpha, seeds, **options):
             if horizon > 1:
                 predictor.horizon = horizon_for(predictor, cell.calibration, horizon)
@@ -124,19 +130,9 @@ def _rule_of(name: str, cell: Cell, alpha: float) -> AnyRule:
     return row_rule(rule_of(parse(name)), alpha, cell.protocol)
 
 
-def fitted_row(
-    method: str,
-    cell: Cell,
-    alpha: float = 0.1,
-    seed: int = 0,
-    *,
-    backbone: Backbones | None = None,
-    pilot: str | None = None,
-    training: dict[str, Any] | None = None,
-) -> JointPredictor:
+def fitted_row(method: str, cell: Cell, alpha: float = 0.1, seed: int = 0, **how: Unpack[How]) -> JointPredictor:
     """The calibrated predictor of a row, at the start of the cell's test block; arguments as in `run_row`."""
-    fitted = fitted_rows(method, cell, alpha, (seed,), backbone=backbone, pilot=pilot, training=training)
-    return next(fitted)[1]
+    return next(fitted_rows(method, cell, alpha, (seed,), **how))[1]
 
 
 def fitted_rows(

@@ -159,9 +159,9 @@ def variant_of(row: Mapping[Any, Any]) -> str:
 @cache
 def has_own_mean(method: str) -> bool:
     """Whether a method's centre is its own filter's and not a backbone's."""
-    from jointset.catalogue import FILTERS
+    from jointset.catalogue import FILTERS, bare
 
-    return method.partition("+")[0].partition(":")[0] in FILTERS
+    return bare(method) in FILTERS
 
 
 @cache
