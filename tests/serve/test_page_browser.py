@@ -10,10 +10,11 @@ import time
 import urllib.error
 import urllib.request
 
+import numpy as np
 import pytest
 
 from browser import OPENER, browser, needed
-from jointset import generate_grssf
+from jointset import Panel, generate_grssf
 from jointset.inputs.times import iso
 from jointset.methods import predictor_for
 
@@ -139,3 +140,13 @@ def test_time_travel_asks_for_readings_that_are_not_held_and_a_phone_needs_no_si
     window.keys(".scores canvas", "\ue00c")  # Escape: back to now
     window.settled("document.querySelector('.back').hidden")
     assert window.console() == []
+
+
+def test_a_sensor_that_stands_still_is_told_in_the_table_though_no_row_follows(service, window):
+    service.ready()
+    values = PANEL.values[-1] + 0.1 * np.random.default_rng(0).normal(size=(60, PANEL.n_sensors))
+    values[:, 5] = values[0, 5]
+    times = PANEL.timestamps[-1] + np.diff(PANEL.timestamps[-2:]) * np.arange(1, 61)
+    service.send(values, 0, Panel(values, PANEL.sensors, times))
+    window.open(f"{service.address}/#city")
+    window.settled("/s005▲ stuck/.test(document.querySelector('table.health')?.textContent)")

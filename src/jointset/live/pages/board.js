@@ -270,8 +270,11 @@ class Board {
   }
 
   again(wait) {
-    // one more picture of what was left out, should nothing else ask for one
-    if (this.later !== undefined) return;
+    // one more picture of what was left out, should nothing else ask for one before
+    const at = performance.now() + wait;
+    if (this.later !== undefined && this.expected <= at) return;
+    clearTimeout(this.later);
+    this.expected = at;
     this.later = setTimeout(() => {
       this.later = undefined;
       this.changed(false, false);
@@ -325,8 +328,13 @@ class Board {
     this.showIncidents();
     const { weights } = this.mapped();
     const now = performance.now();
-    if (this.asked || now - this.tabled > SLOWER) {
-      const anew = this.asked || now - this.clocked > SLOWEST;
+    const table = this.asked || now - this.tabled > SLOWER;
+    const anew = this.asked || now - this.clocked > SLOWEST;
+    if (!anew) {
+      this.stale = true; // what is left out now comes later, also if no row does
+      this.again(table ? SLOWEST : SLOWER);
+    }
+    if (table) {
       if (anew) {
         this.clocked = now;
         showClock(this.clock, station, this.words);

@@ -63,6 +63,7 @@ class Live {
     station.recent.precede(detail.rows, detail.detail);
     this.board.showRanges();
     if (this.board.view.span === Infinity && station.count > 2000) this.board.span(this.usualSpan());
+    this.board.asked = true; // hours, weekdays and the table are of all these rows
     this.board.changed();
   }
 
