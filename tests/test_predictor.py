@@ -18,6 +18,7 @@ from jointset import (
     StaticFilter,
     generate_grssf,
 )
+from jointset.methods import predictor_for
 
 PARTS = {
     "tuned, blocks, agaci": lambda: JointPredictor(
@@ -222,3 +223,20 @@ def test_the_time_of_the_last_row_is_known_where_rows_have_times():
     assert predictor.last_time == panel.timestamps[449]
     predictor.run(panel[450:450])  # no row
     assert predictor.last_time == panel.timestamps[449]
+
+
+@pytest.mark.parametrize(
+    "method", ["static", "ewma", "rolling", "time-of-day:box", "local", "var", "kalman+aci", "group"]
+)
+def test_regions_of_a_run_in_many_blocks_are_those_of_one(method, monkeypatch):
+    made = generate_grssf("A", n=8, seed=0, length=1000).panel
+    values, rng = made.values.copy(), np.random.default_rng(0)
+    values[900:][rng.random((100, 8)) < 0.1] = np.nan
+    panel = Panel(values, made.sensors, timestamps=3600 * np.arange(1000), adjacency=made.adjacency)
+    predictor = predictor_for(method).fit(panel[:600]).calibrate(panel[600:900])
+    whole = predictor.copy().run(panel[900:])
+    monkeypatch.setattr("jointset.predicting.passes.BLOCK", 64 * 7)
+    cut = predictor.run(panel[900:])
+    np.testing.assert_allclose(cut.log_volume, whole.log_volume, rtol=1e-9)
+    np.testing.assert_array_equal(cut.regions.contains(values[900:]), whole.inside)
+    np.testing.assert_allclose(cut.regions[50].bounds, whole.regions[50].bounds, rtol=1e-9)

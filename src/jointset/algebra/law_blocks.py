@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import overload
+from typing import Any, Protocol, overload, runtime_checkable
 
 import numpy as np
 
@@ -11,6 +11,15 @@ from jointset.algebra.covariance import Covariance
 from jointset.algebra.covariance_steps import StepCovariances
 from jointset.contracts import Forecast
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
+
+
+@runtime_checkable
+class Joining(Protocol):
+    """Laws of a kind of their own, which can be put together."""
+
+    def joined(self, others: Sequence[Any]) -> Any:
+        """One law of these rows and of those that follow."""
+        ...
 
 
 @overload
@@ -22,6 +31,9 @@ def concatenate(laws: Sequence[AnyLaw]) -> AnyLaw:
     first = laws[0]
     if len(laws) == 1:
         return first
+    if isinstance(first, Joining):
+        joined: AnyLaw = first.joined(laws[1:])
+        return joined
     mean = np.concatenate([law.mean for law in laws])
     if isinstance(first, LowRankLaw):
         diagonal, factor = (np.concatenate([getattr(law, k) for law in laws]) for k in ("diagonal", "factor"))

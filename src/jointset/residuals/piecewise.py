@@ -149,6 +149,14 @@ class PiecewiseLaw:
             matrices[t] = self._at(t).matrix
         return Covariance(matrices * (self.unit[:, None] * self.unit))
 
+    def joined(self, others: Sequence[PiecewiseLaw]) -> PiecewiseLaw:
+        """One law of these rows and of those that follow, in the same units."""
+        laws, pieces, begin = (self, *others), [], 0
+        for law in laws:
+            pieces += [replace(piece, rows=piece.rows + begin) for piece in law.pieces]
+            begin += len(law)
+        return PiecewiseLaw(np.concatenate([law.mean for law in laws]), tuple(pieces), self.unit)
+
     def dense(self) -> DenseLaw:
         """The same laws with all covariances formed."""
         return DenseLaw(self.mean, self.covariance)
