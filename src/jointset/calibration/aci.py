@@ -10,7 +10,7 @@ import numpy as np
 
 from jointset.calibration.pool import ScorePool, inside, require_pool, slide, start_pool
 from jointset.calibration.quantiles import GUARD, score_quantile
-from jointset.calibration.sequence import CLIP, Clip, Limited, Stepping, at_edge, hold_missing, require_clip
+from jointset.calibration.sequence import CLIP, Clip, Limited, Stepping, at_edge, require_clip
 from jointset.calibration.tails import tail_edge, tail_radius
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
@@ -97,15 +97,6 @@ class ACI(Limited[ACIState]):
         limited = state.limited + (math.isinf(wanted) or beyond or at_edge(state.level, self.clip))
         return ACIState(level, slide(state.pool, score, self.lookback), errors, weight, state.steps + 1, limited)
 
-    def run(self, state: ACIState, scores: Array) -> tuple[Array, ACIState]:
-        """Radii (T,) and the state after the last score."""
-        if not self._plain:
-            return super().run(state, scores)
-        values = np.asarray(scores, dtype=float)
-        observed = ~np.isnan(values)
-        radii, last = self._run_frozen(state, values[observed])
-        return hold_missing(radii, self.radius(last), observed), last
-
     def strides(self, state: ACIState) -> Stepping[ACIState] | None:
         """See `Striding`: the plain rule on a frozen pool."""
         scores = state.pool.scores
@@ -137,7 +128,11 @@ class ACI(Limited[ACIState]):
                     level = high
             return radius
 
-        return step, lambda: ACIState(level, state.pool, float(errors), float(steps > state.steps), steps, limited)
+        def after() -> ACIState:
+            weight = 1.0 if steps > state.steps else state.weight
+            return ACIState(level, state.pool, float(errors), weight, steps, limited)
+
+        return step, after
 
     @property
     def _plain(self) -> bool:
@@ -154,55 +149,6 @@ class ACI(Limited[ACIState]):
     def _limited(self, pool: ScorePool, radius: float) -> float:
         """The radius as it is emitted: among the scores of the pool where levels are clipped."""
         return radius if self.clip is None else inside(pool, radius, past=self.tail)
-
-    def _run_frozen(self, state: ACIState, scores: Array) -> tuple[Array, ACIState]:
-        """The plain rule on a frozen pool: the recursion runs over ranks, everything else over whole arrays."""
-        if not len(scores):
-            return scores, state
-        pool, m = state.pool.scores, len(state.pool.scores)
-        trace = self._levels(state.level, self._ranks(pool, scores), m + 1)
-        levels, level = np.array(trace[:-1]), trace[-1]
-        wanted = _radii(pool, levels)
-        radii = np.clip(wanted, pool[0], pool[-1]) if m and self.clip is not None else wanted
-        low, high = self.clip or (-math.inf, math.inf)
-        limited = int((np.isinf(wanted) | (levels <= low) | (levels >= high)).sum())
-        last = ACIState(
-            level, state.pool, float(scores[-1] > radii[-1]), 1.0, state.steps + len(scores), state.limited + limited
-        )
-        return radii, last
-
-    def _ranks(self, pool: Array, scores: Array) -> Array:
-        """Pool scores below each score: a miss is a radius whose index is smaller than this count."""
-        if not len(pool):
-            return np.full(len(scores), -math.inf)  # an empty pool gives the whole space at every level
-        below = pool.searchsorted(scores).astype(float)
-        if self.clip is not None:  # the radius stays among the pool's scores: past the last of them is always a miss
-            below[below == 0] = -math.inf
-            below[below == len(pool)] = math.inf
-        return below
-
-    def _levels(self, level: float, below: Array, size: int) -> list[float]:
-        """All levels, the next one last. floor(x) < n and x < n are the same for an integer n, so no floor is taken."""
-        low, high = self.clip or (-math.inf, math.inf)
-        hit, miss, top = self.gamma * self.alpha, self.gamma * (self.alpha - 1.0), 1.0 - GUARD
-        levels = [level]
-        for n in below.tolist():
-            if size * (top - level) < n:
-                level += miss
-                if level < low:
-                    level = low
-            else:
-                level += hit
-                if level > high:
-                    level = high
-            levels.append(level)
-        return levels
-
-
-def _radii(pool: Array, levels: Array) -> Array:
-    """Split-conformal radii (T,) at many levels, as `score_quantile` at each."""
-    index = np.floor((len(pool) + 1) * (1.0 - GUARD - levels)).astype(int)
-    return _padded(pool)[np.clip(index + 1, 0 if len(pool) else 1, len(pool) + 1)]
 
 
 def _padded(pool: Array) -> Array:

@@ -33,7 +33,7 @@ Counted = TypeVar("Counted", bound=Counts)
 
 
 class Stepwise(Calibration[State]):
-    """A rule without a shortcut for whole sequences; its radius is always finite."""
+    """A rule that goes through whole sequences score by score; its radius is always finite."""
 
     def run(self, state: State, scores: Array) -> tuple[Array, State]:
         """Radii (T,) and the state after the last score."""
@@ -53,13 +53,10 @@ class Limited(Stepwise[Counted]):
 
 
 def replay(rule: Calibration[State], state: State, scores: Array) -> tuple[Array, State]:
-    """Radii (T,) and last state by repeated `radius`, `update`: the path of rules whose recursion has no shortcut."""
-    values = np.asarray(scores, dtype=float)
-    radii = np.empty(len(values))
-    for t, score in enumerate(values.tolist()):
-        radii[t] = rule.radius(state)
-        state = rule.update(state, score)
-    return radii, state
+    """Radii (T,) and last state, score by score."""
+    step, after = stepping(rule, state)
+    radii = np.array([step(score) for score in np.asarray(scores, dtype=float).tolist()], dtype=float)
+    return radii, after()
 
 
 Stepping = tuple[Callable[[float], float], Callable[[], State]]  # the radius before a score, and the state after all
@@ -92,18 +89,6 @@ def stepping(rule: Calibration[State], state: State, clock: Sequence[int] | None
         return radius
 
     return step, lambda: state
-
-
-def hold_missing(radii: Array, following: float, observed: Array) -> Array:
-    """Radii of all steps from those of the observed ones.
-
-    A step without a score does not change the state, so it shares the radius of the next observed step; after the
-    last of these that is `following`.
-
-    >>> hold_missing(np.array([1.0, 2.0]), 3.0, np.array([False, True, False, True, False]))
-    array([1., 1., 2., 2., 3.])
-    """
-    return np.append(radii, following)[np.cumsum(observed) - observed]
 
 
 def share(limited: int, steps: int) -> float:
