@@ -115,6 +115,7 @@ def test_one_leaves_as_another_joins_and_rows_calibrate(predictors, tmp_path):
         ("static", {"add": ["new"]}, "fit it again on rows that have it"),
         ("factor", {"drop": [NAMES[0]]}, "fit it again on those there are now"),
         ("copula", {"drop": [NAMES[0]]}, "counts as missing"),
+        ("multidim-spci-empirical+aci", {"drop": [NAMES[0]]}, "made for all its sensors together"),
         ("kalman", {"drop": ["nobody"]}, "no sensor 'nobody'"),
         ("kalman", {"drop": NAMES}, "keep at least one"),
         ("kalman", {"rename": {NAMES[0]: NAMES[1]}}, "two sensors would be called"),

@@ -28,8 +28,8 @@ from jointset.inputs.graph_edges import edges_of
 from jointset.inputs.labels import panel_of
 from jointset.inputs.sensor_health import Health
 from jointset.inputs.sensor_places import Places
+from jointset.laws import DenseLaw, LowRankLaw
 from jointset.panel import Panel
-from jointset.predicting.attribution import normal_law
 from jointset.predicting.passes import Progress
 from jointset.scores import Mahalanobis, MaxStudentised, RootMahalanobis
 
@@ -88,7 +88,8 @@ def _check(sensors: tuple[str, ...], drop: tuple[str, ...], rename: dict[str, st
 def _require_one_law(predictor: JointPredictor) -> None:
     """Refuse sets that are no function of one normal law: they cannot be told for another set of sensors."""
     law = predictor.filter.law(predictor.filter_state)
-    one = normal_law(law) is law and isinstance(predictor.score, (Mahalanobis, RootMahalanobis, MaxStudentised))
+    whole = isinstance(law, (DenseLaw, LowRankLaw))
+    one = whole and isinstance(predictor.score, (Mahalanobis, RootMahalanobis, MaxStudentised))
     start = message_start(predictor.filter)
     require(
         one,
