@@ -87,6 +87,7 @@ class Neighbourhoods:
             row[places] = 1.0
         self.least = READ * self.members.sum(axis=1)
         self.roots = np.sqrt(self.members.sum(axis=1))
+        self.widest = float(self.roots.max(initial=0.0))
         self.weight = 1.0 / self.roots
         self.places = np.full((len(found), max((len(places) for _, places in found), default=0)), n)  # n: nobody
         for row, (_, places) in zip(self.places, found, strict=True):
@@ -128,7 +129,7 @@ def start_jumps(usual: UsualJumps) -> JumpState:
 def follow(around: Neighbourhoods, weights: Array, usual: UsualJumps, state: JumpState, errors: Array) -> JumpState:
     """After the errors (N,) of one more row; `weights` are those of the neighbourhoods for X of the usual size 1."""
     mixed, missing = _mixed(usual.sensors, state.sensors), np.isnan(errors)
-    before, read = np.count_nonzero(state.read) == len(errors), 1.0 - missing
+    before = np.count_nonzero(state.read) == len(errors)
     counted = errors if before else np.where(state.read > 0.0, errors, np.nan)
     z, whole = counted / np.sqrt(mixed), before and not np.count_nonzero(missing)
     now = _cut(z) @ weights.T if whole else around.sums(z, weights)
@@ -136,7 +137,7 @@ def follow(around: Neighbourhoods, weights: Array, usual: UsualJumps, state: Jum
         _moved(state.sensors, errors, whole),
         np.concatenate([state.past[1:], now[None]]),
         np.concatenate([state.moved[1:], (counted / _size(usual.sensors, mixed))[None]]),
-        read,
+        state.read if whole else 1.0 - missing,
     )
 
 
@@ -146,12 +147,14 @@ def jumps_of(around: Neighbourhoods, state: JumpState, least: float = 0.0) -> Ar
     J is at most |X| in the row of the jump and what M can add, which three of four sensors must have moved by: most
     neighbourhoods need no further look.
     """
-    found, sizes = np.zeros((2, len(around))), np.abs(state.past[-1 - STAY])
-    near = (sizes >= min(LEAST, least)).nonzero()[0]
-    inside, first = around.members[near], state.moved[0]
-    read = ~np.isnan(first)
+    found, sizes, moves = np.zeros((2, len(around))), np.abs(state.past[-1 - STAY]), np.abs(state.moved[0])
+    largest, farthest = (float(np.fmax.reduce(one, initial=0.0)) for one in (sizes, moves))
+    if largest + EVEN * ABOVE * around.widest * farthest < least:  # as most rows of a small network
+        return found
+    near, read = (sizes >= min(LEAST, least)).nonzero()[0], ~np.isnan(moves)
+    inside = around.members[near]
     count = np.maximum(inside @ read, 1.0)
-    most = EVEN * ABOVE / SHARE * (inside @ np.where(read, np.abs(first), 0.0)) / np.sqrt(count)
+    most = EVEN * ABOVE / SHARE * (inside @ np.where(read, moves, 0.0)) / np.sqrt(count)
     close = (sizes[near] + most >= least).nonzero()[0]
     if not len(close):
         return found
