@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -34,7 +33,6 @@ KINDS = {
 UNITS = {"ns": 10**9, "us": 10**6, "u": 10**6, "µ": 10**6, "ms": 10**3, "s": 1, "m": 1 / 60, "h": 1 / 3600}
 PLAIN = {"time", "values"}
 NUMBERS = (float, int)
-KEY = re.compile(r'"\s*:')
 MOST_ROWS = 10_000  # of one request
 SENSOR_TAGS = ("sensor", "sensor_id", "sensorid", "station", "detector", "device", "id")
 
@@ -75,6 +73,7 @@ class Reader:
         self.options = Options(fleet=fleet)
         self.json = JsonRows(sensors, self.options, lambda text: None)
         self.place = self.json.place
+        self.colons = any(":" in name for name in self.place)
 
     def read(self, body: bytes, kind: str, precision: str = "ns") -> Batch:
         """The readings of a body."""
@@ -112,8 +111,8 @@ class Reader:
     def _plain_rows(self, text: str) -> list[Whole] | None:
         """A list of rows as nearly all are; None where it has to be looked at closely.
 
-        Without a backslash every name is followed by the one colon that KEY finds, or KEY finds more: no fewer keys
-        than it finds means that none was there twice.
+        Without a backslash strings are what they look like, so colons can be counted: one a key, and those inside names
+        and times. A key that was there twice is one colon too many.
         """
         if "\\" in text or not text.startswith("["):
             return None
@@ -123,13 +122,15 @@ class Reader:
             return None
         if not 0 < len(found) <= MOST_ROWS:
             return None
-        rows = []
+        rows, colons = [], 0
         for row in found:
             plain = self._plain(row)
             if plain is None:
                 return None
             rows.append(plain)
-        return rows if len(KEY.findall(text)) == sum(len(PLAIN) + len(row["values"]) for row in found) else None
+            colons += len(PLAIN) + len(row["values"]) + str(plain.time).count(":")
+            colons += sum(name.count(":") for name in row["values"]) if self.colons else 0
+        return rows if text.count(":") == colons else None
 
     def _row(self, number: int, line: str) -> Whole:
         try:
