@@ -20,7 +20,7 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import InputError, require, some
-from jointset.inputs.fleet import Notice, ignored_as_in_fit, match_columns, unknown_sensor
+from jointset.inputs.fleet import Fleet, Notice, ignored_as_in_fit, match_columns, unknown_sensor
 from jointset.inputs.layout import SENSOR_NAMES, plain
 from jointset.inputs.live_cells import Found, Options, Reading, cell_number, is_long, is_time, places_of, time_place
 from jointset.inputs.times import day_first_advice, live_seconds
@@ -52,6 +52,25 @@ def _one_a_line(parse: Callable[[str], Reading], lines: Iterable[str]) -> Iterat
             yield row, parse(line)
         except BAD as error:
             yield row, error
+
+
+class Strangers:
+    """Names in rows that the model does not know: refused, or ignored and told of once."""
+
+    def __init__(self, what: str, sensors: tuple[str, ...], fleet: Fleet, notice: Notice) -> None:
+        self.what, self.sensors, self.fleet, self.notice = what, sensors, fleet, notice
+        self.told: set[bool] = set()  # of those left out in `fit`, and of others
+
+    def meet(self, names: list[str]) -> None:
+        """Refuse these names, or say once that such are ignored."""
+        new = [name for name in names if name not in self.fleet.left_out]
+        if new and not self.fleet.ignore_unknown:
+            raise InputError(unknown_sensor(new, self.sensors))
+        if new and False not in self.told:
+            self.notice(f"{self.what} that the model does not know are ignored: {some(new)}")
+        if len(new) < len(names) and True not in self.told:
+            self.notice(ignored_as_in_fit(self.fleet.left_out))
+        self.told |= {name in self.fleet.left_out for name in names}
 
 
 # ---------------------------------------------------------------------- CSV
@@ -110,8 +129,7 @@ class LongRows:
     """
 
     def __init__(self, table: Table, sensors: tuple[str, ...], options: Options, notice: Notice) -> None:
-        self.table, self.sensors, self.fleet, self.notice = table, sensors, options.fleet, notice
-        self.day_first = options.day_first
+        self.table, self.sensors, self.day_first = table, sensors, options.day_first
         time = time_place(table.names, sensors, options.time_column)
         rest = [i for i in range(len(table.names)) if i != time]
         require(
@@ -126,7 +144,7 @@ class LongRows:
         self.known: tuple[str, int | None] = ("", None)  # a time as written, and in seconds
         self.expected = len({place for place in self.place.values() if place is not None})
         require(self.expected > 0, f"all {len(sensors)} sensors are left out: keep at least one")
-        self.ignored: set[bool] = set()  # whether it was told of strange names: those left out in `fit`, and others
+        self.strangers = Strangers("rows of sensors", sensors, options.fleet, notice)
 
     def read(self, lines: Iterable[str]) -> Iterator[Found]:
         """The readings, each as soon as it is complete."""
@@ -168,20 +186,10 @@ class LongRows:
             advice = "write it like 2012-03-01T00:05:00Z, or as epoch seconds"
             raise InputError(f"{stamp[:40]!r} is no time: {advice}{day_first_advice(stamp)}")
         if name not in self.place:
-            self._meet(name)
+            self.strangers.meet([name])
             return stamp, seconds, None, math.nan
         place = self.place[name]
         return stamp, seconds, place, math.nan if place is None else cell_number(cells[self.value], name)
-
-    def _meet(self, name: str) -> None:
-        """Refuse a name that the model does not know, or say once that it is ignored."""
-        as_in_fit = name in self.fleet.left_out
-        if not as_in_fit and not self.fleet.ignore_unknown:
-            raise InputError(unknown_sensor([name], self.sensors))
-        if as_in_fit not in self.ignored:
-            unknown = f"rows of sensors that the model does not know are ignored, first {name!r}"
-            self.notice(ignored_as_in_fit(self.fleet.left_out) if as_in_fit else unknown)
-        self.ignored.add(as_in_fit)
 
     def _reading(self, held: dict[int, float], time: str) -> Reading:
         return Reading(np.array([held.get(i, math.nan) for i in range(len(self.sensors))]), time)
@@ -197,10 +205,9 @@ class JsonRows:
     """Rows of a JSON-lines stream."""
 
     def __init__(self, sensors: tuple[str, ...], options: Options, notice: Notice) -> None:
-        self.sensors, self.time_column, self.fleet, self.notice = sensors, options.time_column, options.fleet, notice
+        self.sensors, self.time_column, self.fleet = sensors, options.time_column, options.fleet
         self.place = places_of(sensors, options.fleet)
-        self.own = frozenset(sensors)
-        self.ignored: set[bool] = set()  # whether it was told of strange names: those left out in `fit`, and others
+        self.strangers = Strangers("columns", sensors, options.fleet, notice)
 
     def __call__(self, line: str) -> Reading:
         """The reading of one line."""
@@ -253,19 +260,8 @@ class JsonRows:
             elif (place := self.place[name]) is not None:
                 values[place] = _json_number(name, value)
         if unknown:
-            self._meet(unknown)
+            self.strangers.meet(unknown)
         return np.array(values)
-
-    def _meet(self, unknown: list[str]) -> None:
-        """Refuse names that the model does not know, or say once that they are ignored."""
-        new = [name for name in unknown if name not in self.fleet.left_out]
-        if new and not self.fleet.ignore_unknown:
-            raise InputError(unknown_sensor(new, self.sensors))
-        if new and False not in self.ignored:
-            self.notice(f"columns that the model does not know are ignored: {some(new)}")
-        if len(new) < len(unknown) and True not in self.ignored:
-            self.notice(ignored_as_in_fit([name for name in unknown if name in self.fleet.left_out]))
-        self.ignored |= {name in self.fleet.left_out for name in unknown}
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
