@@ -45,6 +45,10 @@ class Sweep(NamedTuple):
     log_volume: Array
     radius: Array
 
+    def columns(self) -> Record:
+        """All but the settings, for a record."""
+        return {name: listed(values) for name, values in self._asdict().items() if name != "settings"}
+
 
 class SizeSweep(NamedTuple):
     """How far the share of hits of m scores lies from that of all T, for every m.
@@ -241,11 +245,7 @@ def warmup(subject: Subject) -> Record:
     return {
         "value": float(np.ptp(found.width_full) / found.width_full[-1]),
         "warmup": listed(found.settings),
-        "joint": listed(found.joint),
-        "width": listed(found.width),
-        "width_full": listed(found.width_full),
-        "log_volume": listed(found.log_volume),
-        "radius": listed(found.radius),
+        **found.columns(),
         "curve": curve(found.settings, found.width_full, "full width over the warm-up t0"),
         "enough": settled(*swept),
         "verdict": warmup_words(*swept),
@@ -267,10 +267,7 @@ def rank(subject: Subject) -> Record:
     return {
         "value": int(found.settings[int(found.log_volume.argmin())]),
         "rank": settings,
-        "joint": listed(found.joint),
-        "width": listed(found.width),
-        "width_full": widths,
-        "log_volume": volumes,
+        **found.columns(),
         "curve": curve(found.settings, found.log_volume, "log-volume a sensor over the rank"),
         "verdict": rank_words(settings, widths, volumes),
     }
