@@ -29,13 +29,15 @@ def place(tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("jointset.terminal.PAUSE", 0.0)
     monkeypatch.setattr("jointset.writing.PIECE", 300)
+    monkeypatch.setattr("jointset.inputs.reading.LARGE", 0)
+    monkeypatch.setattr("jointset.support.counted_file.MIB", 1000)
     return tmp_path
 
 
 COMMANDS = {
     "generate new.csv --n 8 --length 900": ["writing, row 600 of 900"],
     "generate new.csv --n 8 --length 2000 --track D": ["simulating, row 100 of 200", "writing, row 600 of 2000"],
-    "predict model rows.csv --out out.csv": ["writing, row 600 of 900"],
+    "predict model rows.csv --out out.csv": ["reading, MiB 158 of 159", "writing, row 600 of 900"],
     "predict model rows.csv --out out.json": ["writing, row 600 of 900"],
     "sensors model --drop s001 --rename s002=two --rows rows.csv --out other": ["calibrating, row 900 of 900"],
     "fit rows.csv --method quick --out quick": ["fitting, 3 %", "fitting, 12 %", "fitting, 68 %"],

@@ -148,6 +148,7 @@ def fit_command(
         started("reading")
         options: dict[str, Any] = {"layout": layout, "time_column": time_column, "day_first": day_first}
         options |= {"symmetrize": symmetrize, "directed": directed, "fleet": fleet, "notice": note}
+        options["counting"] = partial(counted, started, "reading")
         correlated = str(graph) == "knn"
         data = Panel.read(panel, graph=None if correlated else graph, **options)
         alive = data

@@ -52,8 +52,8 @@ class Asked(NamedTuple):
         from jointset.panel import Panel
 
         asked = self._asdict() | {"fleet": self.fleet._replace(left_out=predictor.left_out)}
-        with busy("reading"):
-            data = Panel.read(path, sensors=predictor.sensors, directed=True, notice=note, **asked)
+        with busy("reading") as counting:
+            data = Panel.read(path, sensors=predictor.sensors, directed=True, notice=note, counting=counting, **asked)
         if flatters and predictor.repeats(data):
             note(f"these rows begin before the last row the model has seen: {flatters}")
         return data

@@ -40,8 +40,9 @@ def replay_command(
 
         token = read_tokens(token_file)[0].decode()
     options: dict[str, Any] = {"layout": layout, "time_column": time_column, "day_first": day_first, "notice": note}
-    with busy("reading"):
-        data = Panel.read(panel, fleet=readings.fleet_asked(drop, rename, ignore_unknown), directed=True, **options)
+    options["fleet"] = readings.fleet_asked(drop, rename, ignore_unknown)
+    with busy("reading") as counting:
+        data = Panel.read(panel, directed=True, counting=counting, **options)
         rows = rows_of(data, int(time.time()) if now else None)
     counts = {"outside": 0, "known": 0}
     with phases(len(rows), alike=True) as started:

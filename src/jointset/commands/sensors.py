@@ -63,8 +63,9 @@ def sensors_command(
         from jointset.panel import Panel
 
         fleet = Fleet(renamed, leaving, ignore_unknown=True)
-        with busy("reading"):
-            data = Panel.read(rows, sensors=names, fleet=fleet, notice=_unless_there_was_nothing_to_do)
+        notice = _unless_there_was_nothing_to_do
+        with busy("reading") as counting:
+            data = Panel.read(rows, sensors=names, fleet=fleet, notice=notice, counting=counting)
     with busy("calibrating" if rows else "changing") as counting:
         more = None if data is None else counting(len(data))
         other = predictor.with_sensors(leaving, renamed, edges, data, progress=more)

@@ -43,6 +43,7 @@ from jointset.inputs.reading_tables import (
     not_a_number,
 )
 from jointset.panel import Panel
+from jointset.support.counted_file import CountedFile
 from jointset.support.files import (
     NUMBER,
     decimal_point,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+LARGE = 128 * 2**20  # bytes of a file from which on it takes seconds, so that one is told how much of it was read
 NULLS = [space + mark for space in ("", " ") for mark in MISSING]
 
 
@@ -73,6 +75,7 @@ def read_panel(
     fleet: Fleet = AS_IT_IS,
     sensors: Sequence[str] | None = None,
     notice: Notice = warn,
+    counting: Callable[..., Callable[[int], None]] | None = None,
 ) -> Panel:
     """Panel of a .csv, .tsv (also .gz), .parquet or .npz file; the module's first lines give the rules.
 
@@ -81,9 +84,10 @@ def read_panel(
     columns are renamed or dropped, in a graph file too. With `sensors`, those of a model, the panel has just these, in
     their order, missing where the file has none, and no graph. `notice` is told what was left out or is missing.
     With `day_first` times may be written 31/12/2012 23:55 or 31.12.2012, without it 12/31/2012 11:55 PM.
-    The path may be /dev/stdin or another pipe.
+    The path may be /dev/stdin or another pipe. Of a text file `counting` is given how many MiB it has, and makes the
+    function that is told of so many more.
     """
-    look = Look(layout, time_column, day_first)
+    look = Look(layout, time_column, day_first, counting)
 
     def choose(names: Sequence[str]) -> list[int]:
         kept = kept_columns(names, fleet, notice) if sensors is None else match_columns(names, sensors, fleet, notice)
@@ -179,7 +183,8 @@ def _read_text(path: Path, look: Look, choose: Choose) -> Parts:
     width = sum(len(cell) + 1 for cell in first[0])
     columns = [names[i] for i in plan.values]
     plan = chosen(plan, columns, choose)
-    return assemble(_arrow_table(path, form, skip, names, plan, row_bytes=width), names, plan, columns, choose, look)
+    table = _arrow_table(path, form, skip, names, plan, width, look)
+    return assemble(table, names, plan, columns, choose, look)
 
 
 class Form(NamedTuple):
@@ -210,7 +215,7 @@ def _check_header(names: list[str], plan: Plan) -> None:
     require(not dated and (distinct or not numbers), f"{found}: add a header line with the sensor names")
 
 
-def _arrow_table(path: Path, form: Form, skip: int, names: list[str], plan: Plan, row_bytes: int) -> Any:
+def _arrow_table(path: Path, form: Form, skip: int, names: list[str], plan: Plan, row_bytes: int, look: Look) -> Any:
     """Arrow table with float64 readings and text elsewhere."""
     import pyarrow as pa
     from pyarrow import csv
@@ -227,7 +232,8 @@ def _arrow_table(path: Path, form: Form, skip: int, names: list[str], plan: Plan
         "convert_options": csv.ConvertOptions(column_types=types, **marks),
     }
     try:
-        return csv.read_csv(path, **options)
+        large = path.suffix != ".gz" and path.stat().st_size > LARGE
+        return csv.read_csv(CountedFile(path, look.counting) if large and look.counting else path, **options)
     except pa.ArrowException as error:
         raise _explain(path, form, names, plan, options, error) from None
 

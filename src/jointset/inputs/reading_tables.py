@@ -25,6 +25,7 @@ class Look(NamedTuple):
     layout: Layout = "auto"
     time_column: str | None = None
     day_first: bool = False
+    counting: Callable[..., Callable[[int], None]] | None = None  # given the MiB of a text file, makes what is told
 
 
 def all_columns(names: Sequence[str]) -> list[int]:
