@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, Protocol, TypedDict, Unpack, runtime_checkable
 
 import numpy as np
 
@@ -43,7 +43,6 @@ from jointset.residuals.incomplete import complete_around, complete_residuals, c
 from jointset.storage import storable
 
 SHARE = 0.5  # of the calibration residuals that start the rule, where a wrap is calibrated on the others
-ROWS = 10  # an input of a network below which it learns them by heart
 LEAST = 1e-3  # of a sensor's residual sd: an interval of no length cannot be scaled
 
 
@@ -151,6 +150,14 @@ class PublishedState(NamedTuple):
     filled: int = 0
 
 
+@runtime_checkable
+class Cautious(Protocol):
+    """A rule that knows beforehand when its sets hold too few rows."""
+
+    def shortfall(self, rows: int, n: int) -> str:
+        """Why sets from so many rows of n sensors hold rows too seldom, in a line; empty where nothing says so."""
+
+
 @storable
 @dataclass(frozen=True)
 class PublishedFilter:
@@ -195,7 +202,7 @@ class PublishedFilter:
         )
         state = state._replace(covariance=covariance_with_gaps(residuals))
         if not self.wrapped:
-            if short := falls_short(self.rule, *residuals.shape):
+            if isinstance(self.rule, Cautious) and (short := self.rule.shortfall(*residuals.shape)):
                 warnings.warn(f"{self.name}: {short}", stacklevel=5)
             parameters, own = self.rule.radii(self.rule.start(residuals), residuals[:0])
             state = state._replace(own=own, ahead=tuple(np.array(part[-1:]) for part in parameters))
@@ -270,18 +277,6 @@ class PublishedFilter:
         return means, state._replace(history=history, seen=min(state.seen + len(values), lags))
 
 
-def falls_short(rule: SetRule, rows: int, n: int) -> str:
-    """Why the sets of a rule hold rows of n sensors too seldom, in a line; empty where nothing says so beforehand."""
-    level = 1.0 - rule.alpha
-    if getattr(rule, "bonferroni", True) is False and n > 1:
-        each = f"each of {n} sensors has an interval of {level:.0%} and all are inside in fewer rows"
-        return f"{each}, {level**n:.1%} if their errors are independent: add +auto for a joint set"
-    inputs = n * int(getattr(rule, "lags", 0)) if getattr(rule, "variant", "") == "network" else 0
-    if ROWS * inputs <= rows:
-        return ""
-    return f"a network of {inputs:,} inputs learns from {rows:,} rows and covers too little: add +auto, or more rows"
-
-
 class IntervalRule:
     """What rules with an interval a sensor share; each sensor is at level alpha, or all together (`bonferroni`)."""
 
@@ -291,6 +286,14 @@ class IntervalRule:
     def each(self, n: int) -> float:
         """Miss rate of each of n intervals."""
         return self.alpha / n if self.bonferroni else self.alpha
+
+    def shortfall(self, rows: int, n: int) -> str:
+        """See `Cautious`."""
+        if self.bonferroni or n == 1:
+            return ""
+        level = 1.0 - self.alpha
+        each = f"each of {n} sensors has an interval of {level:.0%} and all are inside in fewer rows"
+        return f"{each}, {level**n:.1%} if their errors are independent: add +auto for a joint set"
 
     def shape(self, state: object, parameters: tuple[Array, ...], mean: Array) -> IntervalBox:
         """Boxes around the means, not symmetric in general."""

@@ -155,6 +155,7 @@ def network_radii(state: NetworkState, residuals: Array) -> tuple[Array, Network
 WINDOWS = {"forest": 10, "empirical": 100, "network": 32}
 REFIT = 50
 TREES, DEPTH = 10, 2
+EACH = 10  # rows an input of the network below which it learns them by heart
 
 
 @storable
@@ -215,6 +216,15 @@ class MultiDimRule:
         """A window of scores, and for the learned radii as many pairs as show the 1 - alpha quantile."""
         pairs = 0 if self.variant == "empirical" else int(np.ceil(2.0 / self.alpha))
         return max(self.lags + pairs, self.neighbors, 3)
+
+    def shortfall(self, rows: int, n: int) -> str:
+        """See `Cautious`."""
+        inputs = n * self.lags if self.variant == "network" else 0
+        if EACH * inputs <= rows:
+            return ""
+        return (
+            f"a network of {inputs:,} inputs learns from {rows:,} rows and covers too little: add +auto, or more rows"
+        )
 
     @property
     def forest(self) -> ForestSettings:
