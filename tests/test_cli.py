@@ -258,7 +258,7 @@ BAD_GRAPHS = {
 NOTHING = lambda: None  # noqa: E731
 BAD_OPTIONS = {
     "no folder to write": (NOTHING, ["fit", "readings.csv"], r"Missing option '--out' \(.* fit --help lists"),
-    "no such option": (NOTHING, [*FIT, "--nope"], r"No such option: --nope"),
+    "no such option": (NOTHING, [*FIT, "--nope"], r"No such option:? '?--nope"),
     "no such command": (NOTHING, ["fitt"], r"No such command 'fitt'.* --help lists"),
     "no such command of data": (NOTHING, ["data", "lst"], r"No such command 'lst'"),
     "a word for a number": (NOTHING, [*FIT, "--alpha", "often"], r"Invalid value for '--alpha'"),

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-from jointset.calibration.quantiles import minimum_scores
 from jointset.commands import completion, readings
 from jointset.errors import InputError, require, some
 from jointset.support.extras import installed, lack_of
@@ -223,6 +222,8 @@ def fit_command(
 
 def require_scores(rows: int, calibrating: int, alpha: float, warmup: int, share: float) -> None:
     """Refuse too few rows before anything is learned from them."""
+    from jointset.calibration.quantiles import minimum_scores
+
     least = minimum_scores(alpha)
     found, needed = max(calibrating - warmup + 1, 0), math.ceil((least + warmup - 1) / share)
     require(
