@@ -3,6 +3,7 @@
     python benchmarks/trust.py --runs 500 --seeds 20              # simulated networks, tracks A to E
     python benchmarks/trust.py --runs 0 --cells aqi-12,jena-20    # cells with changes of their own
     python benchmarks/trust.py --runs 0 --slow 300                # scores alone, whose spread wanders slowly
+    python benchmarks/trust.py --runs 0 --halves aqi-12,jena-20   # real cells without their test rows
 
 Stationary tracks A to C: share of runs whose coverage of the 800 test steps lies in the band of so many (stated: 0.90),
 mean half-width of that band, share of runs with an alarm of either kind. Elsewhere: steps whose last 200 had a coverage
@@ -24,7 +25,17 @@ from jointset.trust import RECENT, start_watch
 
 TRACKS = {"kalman": None, "kalman-tuned": None, "static": "validation", "ewma": None}  # method: block of its shape
 CELLS = dict.fromkeys(("kalman", "kalman-tuned", "static", "time-of-day", "ewma"))
-SLOW = (0.0, 0.0), (0.1, 0.98), (0.1, 0.99), (0.1, 0.995), (0.2, 0.98), (0.2, 0.99), (0.4, 0.99)  # size, rho
+SLOW = (  # size, rho, quick
+    (0.0, 0.0, 0.0),
+    (0.1, 0.98, 0.0),
+    (0.1, 0.99, 0.0),
+    (0.1, 0.995, 0.0),
+    (0.2, 0.99, 0.0),
+    (0.4, 0.99, 0.0),
+    (0.5, 0.99, 0.5),
+    (0.7, 0.995, 0.8),
+)
+HALVES = ("static", "time-of-day", "ewma", "kalman-tuned", "var", "quick")
 LOW = 0.75
 
 
@@ -72,18 +83,36 @@ def stationary(track: str, sensors: int, runs: int) -> None:
         line(track.upper(), method, runs, *(f"{x:.3f}" for x in (joint, held, half, either, drift, few)))
 
 
-def wandering(size: float, rho: float, m: int, runs: int, n: int = 1000) -> None:
-    """Scores of ten sensors, chi-square times exp(size v), v an autoregression: share of the runs in the band."""
+def wandering(size: float, rho: float, quick: float, m: int, runs: int, n: int = 1000) -> None:
+    """Scores times exp(size v), v an autoregression: share of the runs in the band.
+
+    They are those of ten sensors, chi-square, or where `quick` is not 0 exp(u), u an autoregression too.
+    """
     rng, found = np.random.default_rng(1), []
     for _ in range(runs):
-        v = lfilter([np.sqrt(1 - rho**2)], [1, -rho], rng.standard_normal(3000 + m + n))[3000:]
-        scores = rng.chisquare(10, m + n) * np.exp(size * v)
+        v, u = (
+            lfilter([np.sqrt(1 - one**2)], [1, -one], rng.standard_normal(3000 + m + n))[3000:] for one in (rho, quick)
+        )
+        scores = np.exp(size * v) * (np.exp(u) if quick else rng.chisquare(10, m + n))
         radius = score_quantile(np.sort(scores[:m]), 0.1)
         trust, joint = start_watch(scores[:m], radius).trust(0.0), (scores[m:] <= radius).mean()
         low, high = trust.band_over(n)
         found.append((low <= joint <= high, (high - low) / 2))
     held, half = np.mean(found, axis=0)
-    line(size, rho, m, runs, f"{held:.3f}", f"{half:.3f}")
+    line(size, rho, quick, m, runs, f"{held:.3f}", f"{half:.3f}")
+
+
+def on_halves(name: str) -> tuple[int, int]:
+    """Bands from the first half of a calibration block held against the second: how many hold, and of how many."""
+    place, held = cell(name), 0
+    middle = len(place.calibration) // 2
+    for method in HALVES:
+        predictor = fitted_row(f"{method}+split", place).calibrate(place.calibration[:middle])
+        trust, run = predictor.trust(), predictor.run(place.calibration[middle:], regions=False)
+        low, high = trust.band_over(len(run.score))
+        held += low <= run.joint <= high
+        line(name, method, f"{run.joint:.3f}", f"{low:.3f} to {high:.3f}", "in" if low <= run.joint <= high else "out")
+    return held, len(HALVES)
 
 
 def changing(name: str, methods: dict[str, str | None], seeds: int) -> None:
@@ -122,6 +151,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20, help="networks of each track with a change")
     parser.add_argument("--cells", default="", help="cells with changes, separated by commas")
     parser.add_argument("--slow", type=int, default=0, help="runs of each series of scores whose spread wanders")
+    parser.add_argument("--halves", default="", help="cells whose calibration block is cut into two")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     begin = time.perf_counter()
@@ -137,18 +167,14 @@ def main() -> None:
     for name in filter(None, options.cells.split(",")):
         changing(name, CELLS, 1)
     if options.slow:
-        head("size", "rho", "calibration scores", "runs", "in the band", "half-width")
+        head("size", "rho", "quick", "calibration scores", "runs", "in the band", "half-width")
         for m in (750, 3000):
-            for size, rho in (
-                (0.0, 0.0),
-                (0.1, 0.98),
-                (0.1, 0.99),
-                (0.1, 0.995),
-                (0.2, 0.98),
-                (0.2, 0.99),
-                (0.4, 0.99),
-            ):
-                wandering(size, rho, m, options.slow)
+            for size, rho, quick in SLOW:
+                wandering(size, rho, quick, m, options.slow)
+    if options.halves:
+        head("cell", "method", "coverage of the second half", "band", "")
+        held = np.sum([on_halves(name) for name in options.halves.split(",")], axis=0)
+        print(f"\n{held[0]} of {held[1]} in the band")
     print(f"\n{time.perf_counter() - begin:.0f} seconds")
 
 

@@ -222,16 +222,21 @@ def test_coverage_lies_in_the_band_of_each_runs_own_tau(filter_):
     assert tested <= 0.97 * runs  # no wider than it needs to be
 
 
-def slow_volatility(size, rho, shape, seed=0):
-    """Scores (..., T) of ten sensors whose spread wanders: chi-square times exp(size v), v an autoregression."""
-    return np.random.default_rng(seed + 1).chisquare(10, shape) * np.exp(size * autoregression(rho, shape, seed))
+def slow_volatility(size, rho, quick, shape, seed=0):
+    """Scores (..., T) times exp(size v), v an autoregression: those of ten sensors, or quick ones that depend."""
+    plain = np.random.default_rng(seed + 1).chisquare(10, shape)
+    return np.exp(size * autoregression(rho, shape, seed)) * (
+        np.exp(autoregression(quick, shape, seed + 2)) if quick else plain
+    )
 
 
-@pytest.mark.parametrize(("size", "rho"), [(0.0, 0.0), (0.1, 0.99), (0.1, 0.995), (0.2, 0.99)])
-def test_coverage_lies_in_the_band_where_the_spread_of_scores_wanders_slowly(size, rho):
+@pytest.mark.parametrize(
+    ("size", "rho", "quick"), [(0.0, 0.0, 0.0), (0.1, 0.99, 0.0), (0.1, 0.995, 0.0), (0.2, 0.99, 0.0), (0.5, 0.99, 0.5)]
+)
+def test_coverage_lies_in_the_band_where_the_spread_of_scores_wanders_slowly(size, rho, quick):
     runs, m, n = 150, 3000, 1000
     held, widths = 0, []
-    for scores in slow_volatility(size, rho, (runs, m + n)):
+    for scores in slow_volatility(size, rho, quick, (runs, m + n)):
         radius = np.sort(scores[:m])[int(np.ceil(0.9 * (m + 1))) - 1]
         trust = start_watch(scores[:m], radius).trust(0.0)
         held += within((scores[m:] <= radius).mean(), trust.band_over(n))

@@ -98,6 +98,8 @@ def test_promises_say_no():
     assert Promise(0.9, 0.80, 400, 0.85, 0.95).word == "short"
     assert Promise(0.9, 0.70, 400, 0.85, 0.95).word == "far"
     assert Promise(0.9, 0.70, 20, 0.60, 1.00).word == "kept"  # 20 rows cannot tell
+    assert Promise(0.9, 0.74, 200, 0.70, 1.00).word == "short"  # 15 points over 200 rows are told however wide the band
+    assert Promise(0.9, 0.76, 900, 0.70, 1.00).word == "kept"
     assert Promise(0.9, 0.99, 400, 0.85, 0.95).word == "wide"
 
 

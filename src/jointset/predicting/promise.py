@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jointset.errors import InputError
 from jointset.runs import Run
-from jointset.trust import CONFIDENT, band_over
+from jointset.trust import CONFIDENT, RECENT, band_over
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
@@ -27,12 +27,16 @@ class Promise(NamedTuple):
 
     @property
     def word(self) -> str:
-        """`kept`, `wide` (above the band), `short` (under it) or `far` (under it and 15 points under the target)."""
+        """`kept`, `wide` (above the band), `short` (under it) or `far` (under it and 15 points under the target).
+
+        15 points under the target over 200 rows is `short` however wide the band, as it is an alarm of `trust`.
+        """
+        far = self.seen <= self.target - FAR
         if self.seen > self.high:
             return "wide"
         if not self.seen < self.low:
-            return "kept"
-        return "far" if self.seen <= self.target - FAR else "short"
+            return "short" if far and self.steps >= RECENT else "kept"
+        return "far" if far else "short"
 
     @property
     def sentence(self) -> str:

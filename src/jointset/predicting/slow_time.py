@@ -1,20 +1,18 @@
-"""How far a mean of hits may be off where what they share moves slowly: white noise and a slow part, by their spectra.
+"""How far a mean of hits may be off where what they share moves slowly: their spectrum at its low end.
 
 Hits are mostly noise, and a slow change of the spread of scores hides in it: autocorrelations of 0.03 that last for 200
-steps make the integrated time 13, and a window chosen from the hits themselves ends long before. The ranks of the
-scores show the same slow part more clearly. So both are taken for white noise and a share a of an autoregression with
-coefficient rho,
+steps make the integrated time 13, and a window chosen from the hits themselves ends long before. At periods of 20 steps
+and more what is quick is flat, and the slow part stands out; in the ranks of the scores more clearly than in the hits.
+So there both are taken for a flat spectrum and a share a of an autoregression with coefficient rho,
 
-    f(w) = 1 - a + a (1 - rho^2) / (1 - 2 rho cos w + rho^2),    tau = 1 + 2 a rho / (1 - rho),
+    f(w) = s (1 - a + a (1 - rho^2) / (1 - 2 rho cos w + rho^2)),    tau = f(0),
 
-on a grid of both, without a slow part (a = 0) as likely at first as with one. Whittle's likelihood of the ranks weighs
-rho, that of the hits a; the mean of m hits is off by sqrt(tau / m) of each pair with its weight, and the half-width is
-that of this mixture of normal laws. Where the series is too short to tell, it is wide.
+on a grid of a and rho, s at its best for each; without a slow part (a = 0) is as likely at first as with one. Whittle's
+likelihood of the ranks weighs rho, that of the hits a; the mean of m hits is off by sqrt(tau / m) of each pair with its
+weight, and the half-width is that of this mixture of normal laws. Where the series is too short to tell, it is wide.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
@@ -24,7 +22,11 @@ SHARES = np.array([0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.4, 0.6, 0.8, 0.95]
 NONE = 0.5  # weight of a = 0 before any score is seen
 COEFFICIENTS = 10  # values of rho, of 1 - rho from
 QUICKEST, SLOWEST = 0.6, 2.0  # this to that over m
-EXACT, GROWTH = 64, 1.05  # frequencies kept one by one, and the width of groups above them
+PERIOD, FEWEST, MOST = (
+    20,
+    12,
+    2000,
+)  # steps of the shortest period that is looked at, and how many are, at least and most
 
 
 def slow_time(hits: Array, ranks: Array, errors: float) -> float:
@@ -34,37 +36,30 @@ def slow_time(hits: Array, ranks: Array, errors: float) -> float:
     >>> spread = np.repeat(rng.normal(size=30), 100)  # changes every 100 steps
     >>> scores = rng.chisquare(10, 3000) * np.exp(0.2 * spread)
     >>> round(slow_time((scores < 15.0).astype(float), scores.argsort().argsort().astype(float), 1.645))
-    15
+    19
     """
-    if np.ptp(hits) == 0.0 or np.ptp(ranks) == 0.0 or len(hits) < 8:
+    if np.ptp(hits) == 0.0 or np.ptp(ranks) == 0.0 or len(hits) < 2 * FEWEST + 2:
         return 1.0
     rho = 1.0 - np.geomspace(QUICKEST, SLOWEST / len(hits), COEFFICIENTS)
     before = np.append(NONE, np.full(len(SHARES) - 1, (1.0 - NONE) / (len(SHARES) - 1)))
-    weight = _likelihood(hits, rho) * before * (_likelihood(ranks, rho) @ before)[:, None]
-    spread = np.sqrt(1.0 + 2.0 * SHARES * (rho / (1.0 - rho))[:, None])
+    (own, level), (likely, _) = (_likelihood(x, rho) for x in (hits, ranks))
+    weight = own * before * (likely @ before)[:, None]
+    spread = np.sqrt(level * (1.0 - SHARES + SHARES * ((1.0 + rho) / (1.0 - rho))[:, None]))
     half = _half_width(weight.ravel() / weight.sum(), spread.ravel(), errors)
     return max((half / errors) ** 2, 1.0)
 
 
-def _likelihood(x: Array, rho: Array) -> Array:
-    """Whittle's likelihood (R, A) of a series (m,) at every rho and share, the largest 1."""
-    x = (x - x.mean()) / x.std()
-    power = np.abs(np.fft.rfft(x)[1 : (len(x) - 1) // 2 + 1]) ** 2 / len(x)
-    edges = _groups(len(power))
-    count, frequency = np.diff(np.append(edges, len(power))), np.pi / len(x)
-    middle = frequency * (2 * edges + count + 1)
-    slow = (1.0 - rho**2)[:, None] / (1.0 - 2.0 * rho[:, None] * np.cos(middle) + (rho**2)[:, None])
+def _likelihood(x: Array, rho: Array) -> tuple[Array, Array]:
+    """Whittle's likelihood (R, A) of a series (m,) at every rho and share, the largest 1, and s of each."""
+    x, m = (x - x.mean()) / x.std(), len(x)
+    count = int(np.clip(m / PERIOD, FEWEST, MOST))
+    power = np.abs(np.fft.rfft(x)[1 : count + 1]) ** 2 / m
+    waves = np.cos(2.0 * np.pi * np.arange(1, count + 1) / m)
+    slow = (1.0 - rho**2)[:, None] / (1.0 - 2.0 * rho[:, None] * waves + (rho**2)[:, None])
     f = (1.0 - SHARES)[:, None] + SHARES[:, None] * slow[:, None, :]
-    logs = -(count * np.log(f) + np.add.reduceat(power, edges) / f).sum(-1)
-    return np.exp(logs - logs.max())
-
-
-def _groups(n: int) -> Array:
-    """First places of groups of n frequencies: one by one, then each wider than the one before."""
-    edges = list(range(min(n, EXACT)))
-    while edges and edges[-1] < n - 1 and n > EXACT:
-        edges.append(max(edges[-1] + 1, math.floor(edges[-1] * GROWTH)))
-    return np.array([edge for edge in edges if edge < n])
+    level = np.maximum((power / f).mean(-1), 1e-12)
+    logs = -(count * np.log(level) + np.log(f).sum(-1))
+    return np.exp(logs - logs.max()), level
 
 
 def _half_width(weights: Array, spreads: Array, errors: float) -> float:
