@@ -25,7 +25,7 @@ from jointset.methods import parse, rule_of
 from jointset.paper import printed
 from jointset.bench.tables.model import REUSED
 from jointset.bench.tables.measured import SLACK, Summary, summed
-from jointset.calibration import RULES
+from jointset.bench.names import GRID_RULES
 from jointset.methods import FILTERS, METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -277,33 +277,23 @@ def mark(row: Row) -> str:
 
 
 def wraps_table(results: Results) -> str:
-    """What each wrap does to the rows of real cells: how many are at target, and their worst 500 steps."""
-    real = [place for place in results.places if place[1] in REAL]
-    rows = [(place, row) for place in real for row in results.rows(place)]
-    plain = {
-        (place, row.method.partition("+")[0], row.mean, row.variant): row
-        for place, row in rows
-        if rule_of(parse(row.method)) == "split"
-    }
+    """What each wrap does to the rows of real cells that were run under all: at target, worst 500 steps, size."""
+    rows: dict[tuple, dict[str, Row]] = {}
+    for place in results.places:
+        for row in results.rows(place) if place[1] in REAL else ():
+            name = parse(row.method)
+            rows.setdefault((place, name._replace(wrap=None), row.mean, row.variant), {})[rule_of(name)] = row
+    whole = [rules for rules in rows.values() if rules.keys() >= {*GRID_RULES}]
     lines = []
-    for name in RULES:
-        wrapped = [one for one in rows if rule_of(parse(one[1].method)) == name]
-        if not wrapped:
-            continue
-        kept = [row for _, row in wrapped if row.summary.at_target()]
-        worst = pd.Series([row.number("worst_window") for _, row in wrapped]).median()
-        change = pd.Series(
-            [
-                row.number(MEASURE["ellipsoid"]) - own.number(MEASURE["ellipsoid"])
-                for place, row in wrapped
-                if (own := plain.get((place, row.method.partition("+")[0], row.mean, row.variant))) is not None
-                and own.summary.at_target()
-                and row.summary.at_target()
-            ]
-        ).median()
-        word = "none" if name == "split" else f"`+{name}`"
-        of = f"{len(kept):,} of {len(wrapped):,} ({len(kept) / len(wrapped):.0%})"
-        lines.append([word, of, decimal(worst), "" if name == "split" else decimal(change)])
+    for rule in GRID_RULES:
+        kept = [rules for rules in whole if rules[rule].summary.at_target()]
+        worst = pd.Series([rules[rule].number("worst_window") for rules in whole]).median()
+        size = MEASURE["ellipsoid"]
+        both = [rules for rules in kept if rules["split"].summary.at_target()]
+        change = pd.Series([rules[rule].number(size) - rules["split"].number(size) for rules in both]).median()
+        word = "none" if rule == "split" else f"`+{rule}`"
+        of = f"{len(kept):,} of {len(whole):,} ({len(kept) / len(whole):.0%})" if whole else ""
+        lines.append([word, of, decimal(worst), "" if rule == "split" else decimal(change)])
     return table(("wrap", "rows at target", "median of worst 500", "median change of log mean volume"), lines)
 
 
