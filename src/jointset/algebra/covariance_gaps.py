@@ -1,4 +1,8 @@
-"""Rows with gaps under one covariance, all at once: one small factorisation for every pattern of missing sensors.
+"""Rows with gaps: the marginal law of the sensors that were read, of one row and of many under one covariance.
+
+With few sensors missing that of one row comes from what is known of the whole (`Bordered`, O(N^2) for each missing
+one), else from the block that was read (`Cut`). Many rows take one small factorisation for every pattern of missing
+sensors (`PartialRows`).
 
 Let P be the precision of all sensors and K = P_MM its block of the m that a row lacks. A missing residual set to what
 the others let expect, -K^-1 (P e)_M, makes the distance on all sensors that on those that were read; the determinant of
@@ -14,10 +18,75 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jointset.algebra.triangles import cholesky, solve_lower
 from jointset.contracts import Array
 
 if TYPE_CHECKING:
     from jointset.algebra.covariance import Covariance
+
+
+class Cut:
+    """The sensors that were read by themselves: their block S_oo of a covariance."""
+
+    def __init__(self, whole: Covariance, missing: Array) -> None:
+        self.places = np.flatnonzero(~missing)
+        self.block = whole.select(self.places).factorised()
+        self.n = len(missing)
+
+    @property
+    def log_det(self) -> Array:
+        """log det S_oo."""
+        return self.block.log_det
+
+    def distance(self, e: Array) -> Array:
+        """Squared distance of a residual (N,)."""
+        return self.block.distance(e[self.places])
+
+    def precision_terms(self, e: Array) -> tuple[Array, Array]:
+        """S_oo^-1 e (N,), 0 where missing, and the diagonal of S_oo^-1, 1 where missing."""
+        solved, precision = np.zeros(self.n), np.ones(self.n)
+        solved[self.places], precision[self.places] = self.block.precision_terms(e[self.places])
+        return solved, precision
+
+
+class Bordered:
+    """The sensors that were read, from the whole covariance and K = (S^-1)_MM of the k missing ones.
+
+    A missing residual set to what the others let expect, -K^-1 (S^-1 e)_M, makes the distance on all sensors that on
+    those that were read; det S_oo = det S det K, and S_oo^-1 is S^-1 less its columns through K (Schur complement).
+    """
+
+    def __init__(self, whole: Covariance, missing: Array) -> None:
+        self.whole, self.missing = whole, missing
+        self.units = whole.units(np.flatnonzero(missing))
+        self.solved = whole.solve_coordinates(self.units)  # S^-1 of the missing sensors (k, N)
+        self.root = cholesky(self.units @ self.solved.T)
+
+    @property
+    def log_det(self) -> Array:
+        """log det S_oo."""
+        return self.whole.log_det + 2.0 * np.log(self.root.diagonal()).sum()
+
+    def _filled(self, e: Array) -> Array:
+        """Coordinates of a residual (N,) with its missing entries as expected."""
+        from scipy.linalg import cho_solve  # here, so that importing jointset stays fast
+
+        x = self.whole.coordinates(e)
+        return x - cho_solve((self.root, True), self.solved @ x) @ self.units
+
+    def distance(self, e: Array) -> Array:
+        """Squared distance of a residual (N,)."""
+        return self.whole.coordinate_distance(self._filled(e))
+
+    def precision_terms(self, e: Array) -> tuple[Array, Array]:
+        """S_oo^-1 e (N,), 0 where missing, and the diagonal of S_oo^-1, 1 where missing."""
+        solved = self.whole.from_coordinates(self.whole.solve_coordinates(self._filled(e)))
+        lost = solve_lower(self.root, self.whole.from_coordinates(self.solved))
+        precision = self.whole.precision_diagonal - (lost**2).sum(0)
+        return np.where(self.missing, 0.0, solved), np.where(self.missing, 1.0, precision)
+
+
+Marginal = Cut | Bordered
 
 
 class PartialRows:

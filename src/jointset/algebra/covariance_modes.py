@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from jointset.algebra import lowrank
-from jointset.algebra.covariance import FEW, Bordered, Covariance, Cut, Marginal
+from jointset.algebra.covariance import FEW, Covariance
+from jointset.algebra.covariance_gaps import Bordered, Cut, Marginal
 from jointset.algebra.triangles import add_to_diagonal, cholesky, solve_lower
 from jointset.contracts import Array
 

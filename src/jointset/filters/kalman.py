@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from jointset.algebra.covariance import Covariance, Cut
+from jointset.algebra.covariance import Covariance
+from jointset.algebra.covariance_gaps import Cut
 from jointset.algebra.covariance_modes import ModeCovariance, Raised
 from jointset.algebra.recursion import first_order
 from jointset.algebra.window_laws import WindowLaw

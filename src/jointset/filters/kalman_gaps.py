@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.algebra.covariance import Bordered, Covariance
+from jointset.algebra.covariance import Covariance
+from jointset.algebra.covariance_gaps import Bordered
 from jointset.algebra.covariance_modes import ModeCovariance
 from jointset.algebra.triangles import add_to_diagonal, cholesky, solve_lower
 from jointset.contracts import Array
