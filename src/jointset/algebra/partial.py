@@ -157,6 +157,8 @@ def _quantile_of_each(freedom: Array, tail: float) -> Array:
     """`_common_quantile` at one tail; of single blocks once for each number of degrees."""
     if freedom.shape[-1] > 1 or not freedom.size:
         return _common_quantile(freedom, tail)
+    if freedom.size == 1:  # one row, as live ones come
+        return np.full(freedom.shape[:-1], _single_quantile(float(freedom.item()), tail))
     degrees, place = np.unique(freedom[..., 0], return_inverse=True)
     return np.array([_single_quantile(k, tail) for k in degrees.tolist()])[place].reshape(freedom.shape[:-1])
 
