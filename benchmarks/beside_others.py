@@ -114,9 +114,9 @@ ROWS = {
     "sktime ConformalIntervals, Bonferroni": (by_sktime, True),
     "CopulaCPTS": (by_copula, False),
     "jointset, box": (by_jointset("box", "split"), False),
-    "jointset, box, ACI": (by_jointset("box", "aci"), False),
+    "jointset, box, auto": (by_jointset("box", "auto"), False),
     "jointset, ellipsoid": (by_jointset("ellipsoid", "split"), False),
-    "jointset, ellipsoid, ACI": (by_jointset("ellipsoid", "aci"), False),
+    "jointset, ellipsoid, auto": (by_jointset("ellipsoid", "auto"), False),
 }
 
 

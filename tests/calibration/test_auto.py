@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jointset.calibration import ACI, Auto, Split
+from jointset.calibration import ACI, Auto, ByClock, Split
 from jointset.calibration.auto import CALM, FEEDBACK, HIGHEST, JUMP, LEARNING, LOWEST, RATES, SHARED, TURN, calm
+from jointset.calibration.quantiles import DEPTH
 from jointset.datasets.grssf import generate_grssf
 from jointset.errors import InputError
 from jointset.methods import predictor_for, three_blocks
@@ -116,6 +117,23 @@ def test_zeros_and_infinities_neither_empty_nor_blow_up_the_set():
         assert math.isfinite(rule.radius(state))
 
 
+@pytest.mark.parametrize("still", [0.0, 1e-28], ids=["nothing", "rounding"])
+@pytest.mark.parametrize("clock", [False, True])
+def test_a_network_that_stands_still_for_a_while_leaves_sizes_where_they_were(still, clock):
+    """Outages in which the last reading is exactly right: trackers of log scores must not go there and back."""
+    rng, rule = np.random.default_rng(0), ByClock(Auto()) if clock else Auto()
+    scores, times = rng.chisquare(12, 6000), 3600 * np.arange(6000)
+    for outage in (slice(500, 900), slice(1500, 1560), slice(3000, 3400), slice(4000, 4200)):
+        scores[outage] = still * scores[outage]
+    start = rule.start(scores[:2500], times[:2500]) if clock else rule.start(scores[:2500])
+    after = (times[2500:],) if clock else ()
+    radii, _ = rule.run(start, scores[2500:], *after)
+    inside, told = scores[2500:] <= radii, scores[2500:] > 1e-20
+    assert radii.max() < scores.max() and inside[told].mean() == pytest.approx(0.9, abs=0.01)
+    assert inside[~told].all() and inside[900:950].mean() >= 0.8  # the rows after an outage
+    assert np.ptp(radii[500:900]) < (5.0 if clock else 1e-12)  # nothing moves in it but the clock
+
+
 def test_without_calibration_scores_it_says_so():
     with pytest.raises(InputError, match="auto needs calibration scores: there are none"):
         Auto().start(np.array([]))
@@ -175,4 +193,4 @@ def test_the_calibration_block_sets_sizes_quantiles_gains_and_weights_in_order_o
     state = Auto().start(scores)
     np.testing.assert_allclose(np.transpose(state[:3]), tracked)
     np.testing.assert_allclose(state.weights, weights)
-    assert weights[-1] < weights[:3].min() and state[4:] == pytest.approx((spread, 0.0, 0.1, 0, 0))
+    assert weights[-1] < weights[:3].min() and state[4:] == pytest.approx((spread, 0.0, 0.1, 0, 0, at(x, 0.95) - DEPTH))

@@ -14,7 +14,11 @@ On top comes a push that depends on E, the misses so far beyond alpha a step, an
 A few misses more or less, which are chance, hardly count; beyond them the first term is ACI's feedback (a miss moves
 the level by about 0.0075), and far away it grows without end. calm(x) is at least x - 2, so where scores lie within a
 factor e^R of the mixture, E stays below E_0 asinh(R / (gain E_0) + 12 alpha) + 3, and the miss rate of T steps, of any
-sequence, is at most that over T above alpha. Downwards E ends at -6 E_0: scores of 0 can be missed by no set.
+sequence, is at most that over T above alpha. Downwards E ends at -6 E_0.
+
+Scores of 0 can be missed by no set: they, and those that are nothing beside the calibration scores (by e^-DEPTH), say
+nothing, and leave everything as it is. Else a network that stands still for a while would take trackers and E with it,
+and the reading after that would meet a set without measure. So the miss rate is that of the other rows.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from jointset.calibration.quantiles import calibration_scores, order_statistic
+from jointset.calibration.quantiles import DEPTH, calibration_scores, order_statistic
 from jointset.calibration.sequence import Limited
 from jointset.calibration.tails import tail_quantile
 from jointset.contracts import Array
@@ -47,7 +51,10 @@ FAR = 600.0  # bound of logarithms: floats end at 709
 
 @storable
 class AutoState(NamedTuple):
-    """Per tracker: log size, log quantile above it, gain of the push, weight. Then spread of x, E, r and counts."""
+    """Per tracker: log size, log quantile above it, gain of the push, weight. Then spread of x, E, r and counts.
+
+    A score whose logarithm is below `least` says nothing.
+    """
 
     sizes: tuple[float, ...]
     quantiles: tuple[float, ...]
@@ -58,6 +65,7 @@ class AutoState(NamedTuple):
     recent: float
     steps: int
     limited: int
+    least: float = -math.inf
 
 
 @storable
@@ -87,6 +95,8 @@ class Auto(Limited[AutoState]):
         values = calibration_scores(scores)
         require(len(values) > 0, "auto needs calibration scores: there are none")
         x = np.array([_log(value) for value in values.tolist()])
+        least = order_statistic(np.sort(x[x > -FAR]), 1 - self.alpha / 2) - DEPTH if (x > -FAR).any() else -FAR
+        x = x[x >= least]
         upper, centre, lower = (order_statistic(np.sort(x), p) for p in (1 - self.alpha / 2, 0.5, (1 - self.alpha) / 2))
         spread = max(upper - lower, 0.01)
         sizes = _tracked(x, centre, JUMP * spread)
@@ -96,7 +106,7 @@ class Auto(Limited[AutoState]):
         weights = (1.0 / len(RATES),) * len(RATES)
         for own, one in zip((sizes[:-1] + quantiles).tolist(), x.tolist(), strict=True):
             weights = self._weigh(weights, own, one, spread)
-        return AutoState(tuple(sizes[-1].tolist()), quantiles, gains, weights, spread, 0.0, self.alpha, 0, 0)
+        return AutoState(tuple(sizes[-1].tolist()), quantiles, gains, weights, spread, 0.0, self.alpha, 0, 0, least)
 
     def radius(self, state: AutoState) -> float:
         """The radius, finite and above 0."""
@@ -109,8 +119,8 @@ class Auto(Limited[AutoState]):
         return math.exp(min(max(logs, -FAR), FAR))
 
     def update(self, state: AutoState, score: float, lift: float = 1.0) -> AutoState:
-        """State after one score; NaN leaves it as it is. The set had `lift` times the radius of the state."""
-        if math.isnan(score):
+        """State after one score; NaN or nothing leaves it as it is. The set had `lift` times the radius."""
+        if math.isnan(score) or _log(score) < state.least:
             return state
         x, jump = _log(score), JUMP * state.spread
         own = [size + quantile for size, quantile in zip(state.sizes, state.quantiles, strict=True)]
@@ -127,6 +137,7 @@ class Auto(Limited[AutoState]):
             state.recent + MEMORY * (miss - state.recent),
             state.steps + 1,
             state.limited + (bounded != excess),
+            state.least,
         )
 
     def _weigh(self, weights: tuple[float, ...], own: list[float], x: float, spread: float) -> tuple[float, ...]:

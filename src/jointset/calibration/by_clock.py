@@ -127,7 +127,7 @@ class ByClock:
         course, lift = _factors(state, state.excess, state.next)
         radius = float(self.rule.radius(state.rule)) * (course * lift)
         inner = self._follow(state.rule, score, course, lift)
-        if not state.step:
+        if not state.step or inner is state.rule:  # what says nothing to the rule says nothing of the hour
             return after._replace(rule=inner)
         excess = list(state.excess)
         _count(excess, state.next, (score > radius) - self.alpha)
@@ -152,8 +152,9 @@ class ByClock:
             course, lift = _factors(state, excess, one)
             radii[t] = radius = float(rule.radius(inner)) * (course * lift)
             if score == score:
-                inner = self._follow(inner, score, course, lift)
-                _count(excess, one, (score > radius) - self.alpha)
+                before, inner = inner, self._follow(inner, score, course, lift)
+                if inner is not before:
+                    _count(excess, one, (score > radius) - self.alpha)
         return radii, state._replace(rule=inner, excess=tuple(excess), next=end)
 
     def infinite_share(self, state: ByClockState) -> float:

@@ -17,6 +17,8 @@ GUARD = 1e-12
 
 QUANTILES = ("conformal", "linear", "higher")
 
+DEPTH = 20.0  # logarithms below the large calibration scores from which a score is as good as 0
+
 
 def rank(m: int, alpha: float) -> int:
     """k = ceil((m + 1)(1 - alpha)), the rank of the split-conformal radius among m scores.
