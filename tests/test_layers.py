@@ -109,6 +109,11 @@ def test_a_new_import_from_above_is_found(line, tmp_path):
     assert len(upward(modules(tmp_path))) == 1
 
 
+def test_no_module_is_longer_than_a_reader_takes_in():
+    lengths = {str(file.relative_to(SRC)): len(file.read_text().splitlines()) for file in SRC.rglob("*.py")}
+    assert {name: length for name, length in lengths.items() if length > 330} == {}
+
+
 def test_the_picture_is_that_of_the_source():
     spec = importlib.util.spec_from_file_location("architecture", SRC.parent / "benchmarks" / "architecture.py")
     script = importlib.util.module_from_spec(spec)

@@ -28,7 +28,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from jointset.inputs.graph_edges import edges_of
 from jointset.inputs.jumps import FORM, Neighbourhoods, UsualJumps
 from jointset.live.displaced import Displaced, Jumps, Local, local_of, local_tree
 from jointset.live.evidence import DAY, NONE, add_evidence, evidence_course, limit_of, log_bet, rank_among, reference_of
-from jointset.live.happenings import GREEN, RED, Alarm, Change, Happening, change
+from jointset.live.happenings import GREEN, RED, Alarm, Change, Happening, alarm_of, change
 from jointset.live.incidents import CRITICAL, WARNING, cause, ill_words, settle
 
 ACTIONS = ("acknowledge", "silence", "clear")
@@ -298,17 +298,11 @@ def state_from_json(text: str) -> State:
     """The state that `state_to_json` wrote."""
     fields = json.loads(text)
     arrays = {key: np.array(fields[key], dtype=float) for key in ("reference", "blame", "faults")}
-    opened = tuple(_alarm(one) for one in fields["open"])
-    over = None if fields.get("over") is None else _alarm(fields["over"])
+    opened = tuple(alarm_of(one) for one in fields["open"])
+    over = None if fields.get("over") is None else alarm_of(fields["over"])
     fresh = None if fields["fresh"] is None else tuple(fields["fresh"])
     local = None if fields.get("local") is None else local_of(fields["local"])
     return State(**{**fields, **arrays, "open": opened, "over": over, "fresh": fresh, "local": local})
-
-
-def _alarm(read: list[Any]) -> Alarm:
-    """An alarm as JSON gives it; older ones lack the last fields."""
-    fields: list[Any] = [tuple(one) if isinstance(one, list) else one for one in read]
-    return Alarm(*fields)
 
 
 def _closed(neighbours: Array) -> Array:

@@ -96,3 +96,9 @@ def happening(step: Step, time: float, trust: str, silent: Names = (), stuck: Na
 def plain(one: Alarm | Change) -> dict[str, Any]:
     """The fields by name, as JSON has them."""
     return {key: list(value) if isinstance(value, tuple) else value for key, value in one._asdict().items()}
+
+
+def alarm_of(read: list[Any]) -> Alarm:
+    """An alarm as JSON gives it; older ones lack the last fields."""
+    fields: list[Any] = [tuple(one) if isinstance(one, list) else one for one in read]
+    return Alarm(*fields)
