@@ -29,7 +29,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from jointset.calibration.quantiles import DEPTH, calibration_scores, order_statistic
+from jointset.calibration.quantiles import calibration_scores, least_telling, order_statistic
 from jointset.calibration.sequence import Limited
 from jointset.calibration.tails import tail_quantile
 from jointset.contracts import Array
@@ -95,7 +95,7 @@ class Auto(Limited[AutoState]):
         values = calibration_scores(scores)
         require(len(values) > 0, "auto needs calibration scores: there are none")
         x = np.array([_log(value) for value in values.tolist()])
-        least = order_statistic(np.sort(x[x > -FAR]), 1 - self.alpha / 2) - DEPTH if (x > -FAR).any() else -FAR
+        least = least_telling(x, self.alpha, -FAR)
         x = x[x >= least]
         upper, centre, lower = (order_statistic(np.sort(x), p) for p in (1 - self.alpha / 2, 0.5, (1 - self.alpha) / 2))
         spread = max(upper - lower, 0.01)
@@ -120,9 +120,9 @@ class Auto(Limited[AutoState]):
 
     def update(self, state: AutoState, score: float, lift: float = 1.0) -> AutoState:
         """State after one score; NaN or nothing leaves it as it is. The set had `lift` times the radius."""
-        if math.isnan(score) or _log(score) < state.least:
+        if math.isnan(score) or (x := _log(score)) < state.least:
             return state
-        x, jump = _log(score), JUMP * state.spread
+        jump = JUMP * state.spread
         own = [size + quantile for size, quantile in zip(state.sizes, state.quantiles, strict=True)]
         miss = score > lift * self.radius(state)
         excess = state.excess + miss - self.alpha

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.calibration.quantiles import DEPTH, order_statistic
+from jointset.calibration.quantiles import least_telling, order_statistic
 from jointset.contracts import Array
 
 DAY = 86_400
@@ -44,7 +44,7 @@ def course_of(scores: Array, times: Array, alpha: float) -> ClockCourse:
     x, times = np.full(len(scores), LEAST), np.asarray(times)
     np.log(scores, out=x, where=np.isfinite(scores) & (scores > 0.0))
     x = np.clip(np.where(np.isposinf(scores), x.max(initial=LEAST), x), LEAST, -LEAST)
-    tells = x >= order_statistic(np.sort(x[x > LEAST]), 1.0 - alpha / 2.0) - DEPTH if (x > LEAST).any() else x == x
+    tells = x >= least_telling(x, alpha, LEAST)
     x, times = x[tells], times[tells]  # a score of nothing beside the others says nothing (`auto`)
     dates = np.unique(times // DAY, return_inverse=True)[1]
     day, week, certain = np.zeros(NODES), np.zeros(0), 0.0

@@ -77,6 +77,16 @@ def order_statistic(ordered: Array, p: float) -> float:
     return float(ordered[min(max(rank(len(ordered), 1.0 - p), 1), len(ordered)) - 1])
 
 
+def least_telling(logs: Array, alpha: float, nothing: float) -> float:
+    """The logarithm below which a score says nothing, being nothing beside the large ones; `nothing` stands for 0.
+
+    >>> least_telling(np.array([-600.0, 1.0, 2.0]), 0.1, -600.0)
+    -18.0
+    """
+    some = logs[logs > nothing]
+    return order_statistic(np.sort(some), 1.0 - alpha / 2.0) - DEPTH if len(some) else nothing
+
+
 def _position(m: int, alpha: float, rule: str) -> float:
     """Place in the sorted scores, counted from 0; a fraction lies between two of them."""
     if rule == "conformal":
