@@ -24,7 +24,6 @@ from jointset.filters.held_out import blocks_of_laws, held_out
 from jointset.filters.pool import PooledFilter
 from jointset.filters.quick import experts
 from jointset.filters.scaled import ScaledFilter
-from jointset.filters.whitened import WhitenedFilter
 from jointset.algebra.law_blocks import concatenate
 
 CELLS = ("ett-7", "aqi-12", "solar-12", "elec-20", "jena-20", "metr-la-20")
@@ -55,8 +54,7 @@ def rows_of(name):
     yield "both and `var`", PooledFilter((*nets, instant[0]), frozen=True).weigh(choosing)
     pool = PooledFilter((*nets, *instant), frozen=True).weigh(choosing)
     yield "and the other experts", pool
-    life = _whitening(pool, choosing)
-    white = pool if life is None else WhitenedFilter(pool, life)
+    white = _whitening(pool, choosing) or pool
     yield "with correlations of residuals", white
     scaled = ScaledFilter(white, frozen=True).choose(choosing)
     yield "with moving scales: `default`", replace(scaled, sensors=np.ones(early.n_sensors))

@@ -3,15 +3,18 @@
 import numpy as np
 import ot
 import pytest
+from scipy import stats
 from scipy.linalg import sqrtm
 from scipy.stats import multivariate_normal
 
 from jointset.algebra.covariance import Covariance
 from jointset.algebra.law_blocks import concatenate
+from jointset.algebra.tails import NORMAL, Tails
 from jointset.errors import InputError
 from jointset.laws import DenseLaw, LowRankLaw
 
 T, N, R = 6, 5, 2
+TAILS = Tails(4.0, 0.7)
 
 
 def low_rank(seed=0, n=N, r=R):
@@ -179,3 +182,64 @@ def test_a_marginal_is_not_that_of_another_thread(monkeypatch):
 
     monkeypatch.setattr(np, "array_equal", meddling)
     assert S.observed(first).missing.tolist() == first.tolist()
+
+
+# ---------------------------------------------------------------------- tails of a Student-t
+
+
+def truth(law, t, seen=slice(None)):
+    """The same law in SciPy."""
+    return stats.multivariate_t(law.mean[t][seen], 0.7 * covariance(law, t)[seen][:, seen], df=4.0)
+
+
+def test_student_density_equals_scipy_and_gaps_are_marginal(law, y):
+    y[1, 2] = y[4, 0] = np.nan
+    heavy = law.with_tails(TAILS)
+    for t in range(T):
+        seen = ~np.isnan(y[t])
+        np.testing.assert_allclose(heavy.log_density(y)[t], truth(law, t, seen).logpdf(y[t, seen]), rtol=1e-10)
+        np.testing.assert_allclose(heavy[t].log_density(y[t]), heavy.log_density(y)[t], rtol=1e-10)
+        chosen = heavy[t].select(seen)
+        np.testing.assert_allclose(chosen.log_density(y[t, seen]), heavy.log_density(y)[t], rtol=1e-10)
+    np.testing.assert_allclose(law.log_density(y), -law.nll(y), rtol=1e-10)
+    assert np.isnan(heavy[0].log_density(np.full(N, np.nan)))
+
+
+def test_condition_times_marginal_is_the_joint_density_of_a_student(law, y):
+    heavy, seen, rest = law.with_tails(TAILS), [3, 0], [1, 2, 4]
+    given = heavy.condition(seen, y[:, seen])
+    joint = heavy.select(seen).log_density(y[:, seen]) + given.log_density(y[:, rest])
+    np.testing.assert_allclose(joint, heavy.log_density(y), rtol=1e-9)
+    assert given.degrees_of_freedom == 6.0
+    np.testing.assert_allclose(given[2].log_density(y[2, rest]), given.log_density(y[:, rest])[2], rtol=1e-10)
+    parts = concatenate([given[:2], given[2:]])
+    np.testing.assert_allclose(parts.log_density(y[:, rest]), given.log_density(y[:, rest]), rtol=1e-10)
+
+
+def test_other_units_keep_the_tails(law, y):
+    shift, scale = np.arange(5.0), np.array([0.1, 1.0, 10.0, 3.0, 0.5])
+    moved = law.with_tails(TAILS).rescale(shift, scale)
+    expected = law.with_tails(TAILS).log_density(y) - np.log(scale).sum()
+    np.testing.assert_allclose(moved.log_density(shift + scale * y), expected, rtol=1e-9)
+
+
+def test_draws_have_the_variance_and_the_tails(law):
+    """A squared distance a sensor, in units of the size, is distributed as F with N and v degrees of freedom."""
+    tails = Tails(6.0, 0.7)
+    heavy, rng = law.with_tails(tails), np.random.default_rng(0)
+    draws = np.stack([heavy.sample(rng) for _ in range(20_000)])
+    distance = np.stack([law.mahalanobis(row) for row in draws[:2000]]).ravel()
+    assert stats.kstest(distance / (N * tails.size), stats.f(N, tails.freedom).cdf).pvalue > 0.001
+    np.testing.assert_allclose(draws.var(axis=0), tails.variance * law.variance, rtol=0.15)
+    assert NORMAL.variance == 1.0 and Tails(2.0).variance == np.inf
+
+
+def test_sets_and_scores_do_not_know_of_tails(law, y):
+    heavy, seen = law.with_tails(TAILS), [3, 0]
+    for name in ("mahalanobis", "nll", "contributions"):
+        np.testing.assert_array_equal(getattr(heavy, name)(y), getattr(law, name)(y))
+    np.testing.assert_array_equal(heavy.variance, law.variance)
+    np.testing.assert_array_equal(heavy.log_det, law.log_det)
+    one, other = heavy.condition(seen, y[:, seen]), law.condition(seen, y[:, seen])
+    np.testing.assert_array_equal(one.mean, other.mean)
+    np.testing.assert_array_equal(one.variance, other.variance)

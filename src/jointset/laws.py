@@ -1,8 +1,9 @@
-"""Gaussian predictive laws, batched over time: what a filter emits before the reading is seen.
+"""Predictive laws, batched over time: what a filter emits before the reading is seen.
 
 A law has a mean (..., N) and a covariance, either dense (`DenseLaw`) or diagonal plus low rank (`LowRankLaw`, which
-never forms an N x N matrix except for `distance`). Leading axes are the batch: `law[t]` is the law of one step. NaN
-readings are missing: they are scored on the marginal law of the sensors that are there.
+never forms an N x N matrix except for `distance`). It is normal unless it has `tails`, which density and draws know
+(`jointset.algebra.tails`). Leading axes are the batch: `law[t]` is the law of one step. NaN readings are missing: they
+are scored on the marginal law of the sensors that are there.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from jointset.algebra.law_rows import (
     rows_at_once,
     sensor_indices,
 )
+from jointset.algebra.tails import LOG_2PI, NORMAL, Tailed, Tails
 from jointset.algebra.triangles import bures_wasserstein
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.support.cached import cached_property
 
-LOG_2PI = float(np.log(2 * np.pi))
 CHUNK = 200_000  # numbers a block of steps may hold: keeps the batched algebra inside the processor's cache
 
 
 @dataclass(frozen=True)
-class DenseLaw:
-    """Gaussian law with a dense covariance: (N, N) shared by all steps, or (T, N, N).
+class DenseLaw(Tailed):
+    """Law with a dense covariance: (N, N) shared by all steps, or (T, N, N).
 
     >>> law = DenseLaw(np.zeros(2), np.array([[2.0, 1.0], [1.0, 2.0]]))
     >>> round(float(law.mahalanobis(np.array([1.0, 1.0]))), 6)
@@ -45,6 +46,7 @@ class DenseLaw:
 
     mean: Array
     covariance: Any  # an array or a Covariance; kept as a Covariance
+    tails: Tails = NORMAL
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mean", np.asarray(self.mean, dtype=float))
@@ -55,10 +57,10 @@ class DenseLaw:
         require(fits, f"mean {self.mean.shape} and covariance {shape} do not fit together")
 
     @classmethod
-    def _made(cls, mean: Array, covariance: Covariance) -> DenseLaw:
+    def _made(cls, mean: Array, covariance: Covariance, tails: Tails = NORMAL) -> DenseLaw:
         """A law of parts that are known to fit: live use makes several a step, and checks cost more than algebra."""
         law = object.__new__(cls)
-        law.__dict__.update(mean=mean, covariance=covariance)
+        law.__dict__.update(mean=mean, covariance=covariance, tails=tails)
         return law
 
     @property
@@ -139,7 +141,7 @@ class DenseLaw:
     def select(self, sensors: Sequence[int] | Array) -> DenseLaw:
         """Marginal law on a subset of sensors."""
         chosen = sensor_indices(sensors, self.mean.shape[-1])
-        return DenseLaw(self.mean[..., chosen], self.covariance.select(chosen))
+        return DenseLaw(self.mean[..., chosen], self.covariance.select(chosen), self.tails)
 
     def condition(self, sensors: Sequence[int] | Array, values: Array) -> DenseLaw:
         """Law of the remaining sensors (in their order) given the readings of these."""
@@ -149,15 +151,15 @@ class DenseLaw:
         cross = S[..., rest[:, None], seen]
         gain = lowrank.transpose(np.linalg.solve(S[..., seen[:, None], seen], lowrank.transpose(cross)))
         mean = self.mean[..., rest] + lowrank.apply(gain, np.asarray(values) - self.mean[..., seen])
-        return DenseLaw(mean, Covariance(S[..., rest[:, None], rest] - gain @ lowrank.transpose(cross)))
+        left = Covariance(S[..., rest[:, None], rest] - gain @ lowrank.transpose(cross))
+        return DenseLaw(mean, left, self._tails_given(seen, values))
 
     def rescale(self, shift: Array, scale: Array) -> DenseLaw:
         """Law of shift + scale * Y."""
-        return self._made(shift + scale * self.mean, self.covariance.rescale(scale))
+        return self._made(shift + scale * self.mean, self.covariance.rescale(scale), self.tails)
 
-    def sample(self, rng: np.random.Generator) -> Array:
-        """One draw (..., N) from each law of the batch."""
-        return self.mean + lowrank.apply(self.covariance.root, rng.standard_normal(self.mean.shape))
+    def _noise(self, rng: np.random.Generator) -> Array:
+        return lowrank.apply(self.covariance.root, rng.standard_normal(self.mean.shape))
 
     def distance(self, other: DenseLaw | LowRankLaw) -> Array:
         """Bures-Wasserstein distance (...), exact; two laws that share one covariance differ by their means."""
@@ -170,19 +172,20 @@ class DenseLaw:
         return self.covariance.root
 
     def __getitem__(self, index: Any) -> DenseLaw:
-        return DenseLaw(self.mean[index], self.covariance[index])
+        return DenseLaw(self.mean[index], self.covariance[index], self.tails.at(index))
 
     def __len__(self) -> int:
         return len(self.mean)
 
 
 @dataclass(frozen=True)
-class LowRankLaw:
-    """Gaussian law with covariance diag(diagonal) + factor factor': diagonal (..., N) > 0, factor (..., N, r)."""
+class LowRankLaw(Tailed):
+    """Law with covariance diag(diagonal) + factor factor': diagonal (..., N) > 0, factor (..., N, r)."""
 
     mean: Array
     diagonal: Array
     factor: Array
+    tails: Tails = NORMAL
 
     def __post_init__(self) -> None:
         for name in ("mean", "diagonal", "factor"):
@@ -195,10 +198,10 @@ class LowRankLaw:
         require(bool(np.all(self.diagonal > 0)), "the diagonal of a low-rank law must be positive")
 
     @classmethod
-    def _made(cls, mean: Array, diagonal: Array, factor: Array) -> Self:
+    def _made(cls, mean: Array, diagonal: Array, factor: Array, tails: Tails = NORMAL) -> Self:
         """A law of parts that are known to be good."""
         law = object.__new__(cls)
-        law.__dict__.update(mean=mean, diagonal=diagonal, factor=factor)
+        law.__dict__.update(mean=mean, diagonal=diagonal, factor=factor, tails=tails)
         return law
 
     @cached_property
@@ -261,7 +264,8 @@ class LowRankLaw:
     def select(self, sensors: Sequence[int] | Array) -> LowRankLaw:
         """Marginal law on a subset of sensors."""
         chosen = sensor_indices(sensors, self.mean.shape[-1])
-        return LowRankLaw(self.mean[..., chosen], self.diagonal[..., chosen], self.factor[..., chosen, :])
+        parts = self.mean[..., chosen], self.diagonal[..., chosen], self.factor[..., chosen, :]
+        return LowRankLaw(*parts, self.tails)
 
     def condition(self, sensors: Sequence[int] | Array, values: Array) -> LowRankLaw:
         """Law of the remaining sensors given the readings of these: diagonal plus low rank again.
@@ -277,17 +281,15 @@ class LowRankLaw:
         mean = self.mean[..., rest] + lowrank.apply(L_rest, z)
         if C.shape[-1]:  # C = R R', so C^-1 = R^-T R^-1 and the new factor is L R^-T
             L_rest = lowrank.transpose(np.linalg.solve(np.linalg.cholesky(C), lowrank.transpose(L_rest)))
-        return LowRankLaw(mean, self.diagonal[..., rest], L_rest)
+        return LowRankLaw(mean, self.diagonal[..., rest], L_rest, self._tails_given(seen, values))
 
     def rescale(self, shift: Array, scale: Array) -> Self:
         """Law of shift + scale * Y."""
-        return self._made(shift + scale * self.mean, scale**2 * self.diagonal, scale[:, None] * self.factor)
+        return self._made(shift + scale * self.mean, scale**2 * self.diagonal, scale[:, None] * self.factor, self.tails)
 
-    def sample(self, rng: np.random.Generator) -> Array:
-        """One draw (..., N) from each law of the batch."""
+    def _noise(self, rng: np.random.Generator) -> Array:
         z = rng.standard_normal((*self.mean.shape[:-1], self.factor.shape[-1]))
-        noise = np.sqrt(self.diagonal) * rng.standard_normal(self.mean.shape)
-        return self.mean + lowrank.apply(self.factor, z) + noise
+        return lowrank.apply(self.factor, z) + np.sqrt(self.diagonal) * rng.standard_normal(self.mean.shape)
 
     def distance(self, other: DenseLaw | LowRankLaw) -> Array:
         """Bures-Wasserstein distance (...), exact; forms one N x N matrix a step."""
@@ -304,7 +306,7 @@ class LowRankLaw:
         return S
 
     def __getitem__(self, index: Any) -> Self:
-        return self._made(self.mean[index], self.diagonal[index], self.factor[index])
+        return self._made(self.mean[index], self.diagonal[index], self.factor[index], self.tails.at(index))
 
     def __len__(self) -> int:
         return len(self.mean)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jointset.algebra.tails import tails_of
 from jointset.contracts import Array
 from jointset.predicting.limits import UNLIMITED, Limits
 
@@ -23,6 +24,8 @@ def set_parts(predictor: JointPredictor, limits: Limits = UNLIMITED) -> tuple[Ar
     radius = getattr(region, "radius", None)
     facts = {} if radius is None else {"radius": radius}
     facts |= {"width": region.width, "width_full": region.width_full, "log_volume": region.log_volume}
+    tails = tails_of(predictor._ahead()[0])
+    facts |= {"degrees_of_freedom": tails.freedom} if tails.heavy else {}
     return limits.inside(region.center), bands, facts
 
 

@@ -34,18 +34,18 @@ def concatenate(laws: Sequence[AnyLaw]) -> AnyLaw:
     if isinstance(first, Joining):
         joined: AnyLaw = first.joined(laws[1:])
         return joined
-    mean = np.concatenate([law.mean for law in laws])
+    mean, tails = np.concatenate([law.mean for law in laws]), first.tails.joined([law.tails for law in laws[1:]])
     if isinstance(first, LowRankLaw):
         diagonal, factor = (np.concatenate([getattr(law, k) for law in laws]) for k in ("diagonal", "factor"))
-        return LowRankLaw(mean, diagonal, factor)
+        return LowRankLaw(mean, diagonal, factor, tails)
     dense = [law for law in laws if isinstance(law, DenseLaw)]
     if all(law.covariance is first.covariance for law in dense):
-        return DenseLaw(mean, first.covariance)
+        return DenseLaw(mean, first.covariance, tails)
     if all(law.covariance.shared or isinstance(law.covariance, StepCovariances) for law in dense):
-        return DenseLaw(mean, StepCovariances([part for law in dense for part in _parts(law)]))
+        return DenseLaw(mean, StepCovariances([part for law in dense for part in _parts(law)]), tails)
     shapes = [(*law.mean.shape, law.mean.shape[-1]) for law in dense]
     matrices = [np.broadcast_to(law.covariance.matrix, shape) for law, shape in zip(dense, shapes, strict=True)]
-    return DenseLaw(mean, Covariance(np.concatenate(matrices)))
+    return DenseLaw(mean, Covariance(np.concatenate(matrices)), tails)
 
 
 def _parts(law: DenseLaw) -> list[tuple[int, Covariance]]:
@@ -56,4 +56,4 @@ def _parts(law: DenseLaw) -> list[tuple[int, Covariance]]:
 
 def bare(law: Forecast) -> Forecast:
     """The law without factorisations of covariances that serve one step only: what is worth keeping for long."""
-    return DenseLaw(law.mean, law.covariance.bare()) if isinstance(law, DenseLaw) else law
+    return DenseLaw(law.mean, law.covariance.bare(), law.tails) if isinstance(law, DenseLaw) else law

@@ -17,10 +17,11 @@ import numpy as np
 
 from jointset.algebra.covariance import Covariance
 from jointset.algebra.lowrank import apply, transpose
+from jointset.algebra.tails import Tails
 from jointset.algebra.triangles import whitener
 from jointset.contracts import Array
 from jointset.errors import require
-from jointset.laws import LOG_2PI, AnyLaw, DenseLaw, LowRankLaw, matrix_of
+from jointset.laws import AnyLaw, DenseLaw, LowRankLaw, matrix_of
 
 if TYPE_CHECKING:
     from jointset.residuals.piecewise import PiecewiseLaw
@@ -137,13 +138,6 @@ def _lift(n: int) -> Array:
     return 1.0 + STEADY * np.eye(n)
 
 
-class Tails(NamedTuple):
-    """How the readings of a block spread under the laws of a filter: a Student-t of S times `size`."""
-
-    freedom: float
-    size: float
-
-
 def log_scores(law: AnyLaw | PiecewiseLaw, y: Array, tails: Tails | None = None) -> tuple[Array, Tails]:
     """Student-t log density (T,) of readings (T, N) under laws, and its tails, fitted to them unless given.
 
@@ -154,11 +148,7 @@ def log_scores(law: AnyLaw | PiecewiseLaw, y: Array, tails: Tails | None = None)
 
 def distances(law: AnyLaw | PiecewiseLaw, y: Array) -> tuple[Array, Array, Array]:
     """Squared distances, log-determinants and numbers (T,) of what was read of readings (T, N)."""
-    formed = law if isinstance(law, (DenseLaw, LowRankLaw)) else law.dense()
-    distance, count = formed.mahalanobis(y), (~np.isnan(y)).sum(-1)
-    if count.min(initial=y.shape[-1]) == y.shape[-1]:
-        return distance, formed.log_det, count
-    return distance, 2.0 * formed.nll(y) - distance - count * LOG_2PI, count
+    return (law if isinstance(law, (DenseLaw, LowRankLaw)) else law.dense()).terms(y)
 
 
 def student_scores(distance: Array, log_det: Array, count: Array, tails: Tails | None = None) -> tuple[Array, Tails]:
@@ -168,9 +158,9 @@ def student_scores(distance: Array, log_det: Array, count: Array, tails: Tails |
         require(bool(seen.any()), "no reading to weigh the members by")
         tails = max(
             (Tails(freedom, _size(distance[seen], count[seen], freedom)) for freedom in FREEDOM),
-            key=lambda one: float(_log_density(distance[seen], log_det[seen], count[seen], one).sum()),
+            key=lambda one: float(one.log_density(distance[seen], log_det[seen], count[seen]).sum()),
         )
-    return np.where(seen, _log_density(distance, log_det, count, tails), np.nan), tails
+    return np.where(seen, tails.log_density(distance, log_det, count), np.nan), tails
 
 
 def cost(law: LowRankLaw | DenseLaw, y: Array) -> float:
@@ -195,15 +185,6 @@ def _holding(scores: Array, share: float) -> float:
     """The score that this share of the scores does not exceed."""
     place = min(int(np.ceil(share * (len(scores) + 1))), len(scores)) - 1
     return float(np.partition(scores, place)[place])
-
-
-def _log_density(distance: Array, log_det: Array, count: Array, tails: Tails) -> Array:
-    """Student-t log density from squared distances and log-determinants (T,) of `count` (T,) readings each."""
-    from scipy.special import gammaln  # here, so that importing jointset stays fast
-
-    df, size = tails
-    top = gammaln(0.5 * (df + count)) - gammaln(0.5 * df) - 0.5 * count * np.log(df * np.pi)
-    return top - 0.5 * (log_det + count * np.log(size)) - 0.5 * (df + count) * np.log1p(distance / (size * df))
 
 
 def _size(distance: Array, count: Array, freedom: float) -> float:

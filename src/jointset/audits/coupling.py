@@ -93,8 +93,8 @@ def _together(laws: Sequence[AnyLaw]) -> AnyLaw:
     """One batch (K, N) from K laws (N,)."""
     mean = np.stack([law.mean for law in laws])
     if all(isinstance(law, LowRankLaw) for law in laws):
-        parts = (np.stack([getattr(law, name) for law in laws]) for name in ("diagonal", "factor"))
-        return LowRankLaw(mean, *parts)
+        diagonal, factor = (np.stack([getattr(law, name) for law in laws]) for name in ("diagonal", "factor"))
+        return LowRankLaw(mean, diagonal, factor)
     covariances = [as_dense(law).covariance for law in laws]
     if all(covariance is covariances[0] for covariance in covariances):
         return DenseLaw(mean, covariances[0])

@@ -1,8 +1,9 @@
 """Probability integral transform: is every sensor's predictive law right as a distribution?
 
-u_{t,i} = Phi((y - m) / sd) is uniform when the law is right. Each sensor is held against the uniform law by the
-Kolmogorov-Smirnov test, with Bonferroni's correction for the number of sensors (paper, PIT uniformity). Coverage of the
-calibrated set does not need it: this audit says what the calibration has to make up for.
+u_{t,i} = Phi((y - m) / sd) is uniform when the law is right; where the law has tails, Phi is that of their Student-t.
+Each sensor is held against the uniform law by the Kolmogorov-Smirnov test, with Bonferroni's correction for the number
+of sensors (paper, PIT uniformity). Coverage of the calibrated set does not need it: this audit says what the
+calibration has to make up for.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jointset.algebra.tails import NORMAL, Tails, tails_of
 from jointset.audits.records import Record, curve, kept_sensors, left_out_words
 from jointset.audits.subject import Subject
 from jointset.contracts import Array
@@ -45,8 +47,8 @@ class PIT(NamedTuple):
     steps: int
 
 
-def pit(mean: Array, variance: Array, values: Array, timestamps: Array | None = None) -> PIT:
-    """Audit readings (T, N) under normal laws with these means and variances.
+def pit(mean: Array, variance: Array, values: Array, timestamps: Array | None = None, tails: Tails = NORMAL) -> PIT:
+    """Audit readings (T, N) under laws with these means and variances, normal or of these tails.
 
     The p-values take the steps as independent, as the paper does; dependence makes failures look surer than they are.
 
@@ -60,7 +62,7 @@ def pit(mean: Array, variance: Array, values: Array, timestamps: Array | None = 
 
     values = np.asarray(values, dtype=float)
     n = values.shape[1]
-    z = (values - mean) / np.sqrt(variance)
+    z = tails.normal_scores((values - mean) / np.sqrt(variance))
     seen = ~np.isnan(z)
     require(bool((seen.sum(axis=0) >= FEWEST).all()), f"the PIT test needs at least {FEWEST} readings of every sensor")
     statistic, p_value = np.empty(n), np.empty(n)
@@ -125,7 +127,7 @@ def pit_record(subject: Subject) -> Record:
     times = subject.panel.timestamps
     kept, left_out = kept_sensors(subject, rows, FEWEST)
     mean, variance, values = (array[rows][:, kept] for array in (emitted.mean, emitted.variance, subject.values))
-    found = pit(mean, variance, values, None if times is None else times[rows])
+    found = pit(mean, variance, values, None if times is None else times[rows], tails_of(emitted.sample[0]))
     passing, n = int(found.passed.sum()), len(kept)
     names = [subject.panel.sensors[i] for i in kept]
     failing = [

@@ -18,6 +18,7 @@ import numpy as np
 from jointset.abilities import message_start
 from jointset.algebra.law_blocks import concatenate
 from jointset.algebra.pooling import distances, student_scores
+from jointset.algebra.tails import Tails
 from jointset.backbones.interface import seed_list
 from jointset.contracts import Array, Filter
 from jointset.errors import InputError, require
@@ -133,10 +134,9 @@ def _composed(
     members = tuple(_recorded(one, late) if late.n_sensors <= DENSE else one for one in known)
     trial = PooledFilter(members, frozen=True).weigh(late)
     pool = _final_pool(trial, [_starting_after(late, net) for net in nets], instant)
-    half_life = _whitening(trial, late)
-    if half_life is None:
+    white = _whitening(trial, late)
+    if white is None:
         return replace(ScaledFilter(trial, frozen=True).choose(late), inner=pool)
-    white = WhitenedFilter(trial, half_life)
     return replace(ScaledFilter(white, frozen=True).choose(late), inner=replace(white.after(late), inner=pool))
 
 
@@ -156,20 +156,23 @@ def _starting_after(panel: Panel, net: NodeNet) -> NodeNet:
     return replace(net, first_time=int(panel.timestamps[-1]) + net.cadence) if followed else net  # type: ignore[index]
 
 
-def _whitening(pool: PooledFilter, late: Panel) -> float | None:
-    """The half-life of the correlations that make the held-out rows likeliest; None: they are better left alone."""
+def _whitening(pool: PooledFilter, late: Panel) -> WhitenedFilter[Any] | None:
+    """The pool with the correlations that make the held-out rows likeliest; None: they are better left alone."""
     if not 2 <= late.n_sensors <= DENSE or not enough(late):
         return None
-    gains = {life: _gain(pool if life is None else WhitenedFilter(pool, life), late) for life in (None, *HALF_LIVES)}
-    best = max(gains, key=gains.__getitem__)
-    return best if gains[best] > gains[None] + GAIN else None
+    alone = _gain(pool, late)[0]
+    tried = [WhitenedFilter(pool, life) for life in HALF_LIVES]
+    found = [_gain(one, late) for one in tried]
+    best = max(range(len(tried)), key=lambda k: found[k][0])
+    return replace(tried[best], tails=found[best][1]) if found[best][0] > alone + GAIN else None
 
 
-def _gain(filter_: Filter[Any], panel: Panel) -> float:
-    """Log density a reading of a panel's rows under the laws of a filter, the first tenth left out."""
+def _gain(filter_: Filter[Any], panel: Panel) -> tuple[float, Tails]:
+    """Log density a reading of a panel's rows under the laws of a filter, the first tenth left out, and its tails."""
     parts = [distances(laws, panel.values[at : at + len(laws.mean)]) for at, laws in blocks_of_laws(filter_, panel)]
     distance, log_det, count = (np.concatenate(part)[len(panel) // 10 :] for part in zip(*parts, strict=True))
-    return float(np.nansum(student_scores(distance, log_det, count)[0]) / count.sum())
+    scores, tails = student_scores(distance, log_det, count)
+    return float(np.nansum(scores) / count.sum()), tails
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import numpy as np
 
 from jointset.algebra.law_blocks import concatenate
 from jointset.algebra.pooling import matched
+from jointset.algebra.tails import Tails
 from jointset.backbones.calendar import Calendar, calendar_of
 from jointset.backbones.interface import seed_list
 from jointset.contracts import Array
@@ -25,8 +26,7 @@ from jointset.errors import require
 from jointset.filters import node_net_cells as cells
 from jointset.filters.node_net_cells import NodeNetWeights
 from jointset.filters.recipes import Recipe
-from jointset.graph import normalized_shift
-from jointset.inputs.adjacency import correlation_knn
+from jointset.inputs.adjacency import shift_of
 from jointset.laws import LowRankLaw
 from jointset.panel import Panel
 from jointset.storage import storable
@@ -127,7 +127,7 @@ class NodeNet:
         """Independent pools for several seeds (0 .. k - 1 for a number k), trained in one program."""
         seeds = seed_list(seeds)
         members, calendar = len(self.identities), calendar_of(panel, HARMONICS, HARMONICS)
-        fitted = replace(self, shift=_shift_of(panel), sensors=panel.n_sensors, calendar=calendar)
+        fitted = replace(self, shift=shift_of(panel), sensors=panel.n_sensors, calendar=calendar)
         if panel.timestamps is not None and panel.cadence:
             fitted = replace(fitted, cadence=panel.cadence, first_time=int(panel.timestamps[-1]) + panel.cadence)
         require_extra("torch", "training the learned members")
@@ -305,6 +305,11 @@ class NodeNet:
         tail = self.degrees_of_freedom
         return np.sqrt(tail / (tail - 2.0))
 
+    @cached_property
+    def _tails(self) -> list[Tails]:
+        """Of the members' laws, whose variances they leave as they are."""
+        return [Tails(df, (df - 2.0) / df) for df in self.degrees_of_freedom.tolist()]
+
     def _laws(self, second: Array, read: Array, clock: Array, last: Array) -> list[LowRankLaw]:
         """The members' laws, given states (M, T, N, h) and the last readings (T, N)."""
         clock = clock[None].astype(np.float32)
@@ -312,7 +317,7 @@ class NodeNet:
         correction, scale, factor = (x.astype(float) for x in heads)
         scale *= self._spreads[:, None, None]
         factor *= scale[..., None]
-        return [LowRankLaw._made(*law) for law in zip(last + correction, scale**2, factor, strict=True)]
+        return [LowRankLaw._made(*law) for law in zip(last + correction, scale**2, factor, self._tails, strict=True)]
 
 
 def joined(nets: Sequence[NodeNet]) -> NodeNet:
@@ -320,10 +325,3 @@ def joined(nets: Sequence[NodeNet]) -> NodeNet:
     weights = NodeNetWeights(*(np.concatenate(x) for x in zip(*(net.weights for net in nets), strict=True)))
     kinds = tuple(kind for net in nets for kind in net.identities)
     return replace(nets[0], identities=kinds, weights=weights, apart=True)
-
-
-def _shift_of(panel: Panel) -> Array | None:
-    """The panel's graph, or one of the strongest correlations; None for a single sensor."""
-    if panel.n_sensors < 2:
-        return None
-    return normalized_shift(correlation_knn(panel.values) if panel.adjacency is None else panel.adjacency)

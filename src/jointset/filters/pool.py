@@ -18,6 +18,7 @@ import numpy as np
 from jointset.abilities import Shaped, expecting, message_start
 from jointset.algebra.law_blocks import concatenate
 from jointset.algebra.pooling import best_weights, log_scores, mixture_weights, pooled, some_rows
+from jointset.algebra.tails import NORMAL, Tails
 from jointset.contracts import Array, Filter
 from jointset.errors import InputError, require
 from jointset.filters.held_out import (
@@ -67,6 +68,8 @@ class PooledFilter(Remembered[PooledState, AnyLaw]):
         weights that are not there.
     alone_above
         Number of sensors above which the first member stands alone, where others would form matrices of all pairs.
+    tails
+        Of the law, set by `weigh`: the Student-t of the rows that it sees; None: the law is normal.
 
     >>> from jointset import GraphLGSSM, generate_grssf
     >>> pool = PooledFilter([GraphLGSSM(), GraphLGSSM(rho=0.5)]).fit(generate_grssf("A", n=10, length=1500).panel)
@@ -79,6 +82,7 @@ class PooledFilter(Remembered[PooledState, AnyLaw]):
     sizes: Array | None = None
     frozen: bool = False
     alone_above: int | None = None
+    tails: Tails | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", tuple(self.members))
@@ -140,7 +144,7 @@ class PooledFilter(Remembered[PooledState, AnyLaw]):
 
         tried = mixture_weights(np.stack(scores, axis=1)), equal
         best = best_weights(laws, sizes, y, tried)
-        return replace(self, weights=best, sizes=sizes)
+        return replace(self, weights=best, sizes=sizes, tails=log_scores(pooled(laws, best, sizes), y)[1])
 
     def _held_out(self, panel: Panel) -> tuple[list[AnyLaw], Array]:
         """Laws of every member and readings, of as many rows after the warm-up as fit into memory."""
@@ -221,7 +225,7 @@ class PooledFilter(Remembered[PooledState, AnyLaw]):
 
     def _pooled(self, laws: list[AnyLaw]) -> AnyLaw:
         """The one law of all that have a weight."""
-        return pooled(laws, *self._shares)
+        return pooled(laws, *self._shares).with_tails(self.tails or NORMAL)
 
     @cached_property
     def _shares(self) -> tuple[Array, Array | None]:

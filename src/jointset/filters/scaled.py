@@ -16,6 +16,7 @@ import numpy as np
 from jointset.abilities import Shaped, Sized, expecting, message_start
 from jointset.algebra.covariance import Covariance
 from jointset.algebra.pooling import distances, student_scores
+from jointset.algebra.tails import Tails, tails_of
 from jointset.contracts import Array, Filter, State
 from jointset.errors import InputError, require
 from jointset.filters.held_out import (
@@ -67,6 +68,8 @@ class ScaledFilter(Remembered[ScaledState[State], AnyLaw]):
         the last rows of the panel.
     sensors, whole
         Set by `fit`: v (N,) and c as they usually are.
+    tails
+        Of the law where a scale moves, set with the half-lives; None: those of the inner law.
 
     >>> from jointset import GraphLGSSM, generate_grssf
     >>> scaled = ScaledFilter(GraphLGSSM(), 300.0, 0.0).fit(generate_grssf("A", n=10, length=600).panel)
@@ -80,6 +83,7 @@ class ScaledFilter(Remembered[ScaledState[State], AnyLaw]):
     frozen: bool = False
     sensors: Array | None = None
     whole: float = 1.0
+    tails: Tails | None = None
 
     def __post_init__(self) -> None:
         for name in ("sensor_half_life", "whole_half_life"):
@@ -101,18 +105,17 @@ class ScaledFilter(Remembered[ScaledState[State], AnyLaw]):
         """The same around a fitted filter, half-lives that are None chosen on rows that it was not fitted on."""
         sensors = SENSOR if self.sensor_half_life is None else (self.sensor_half_life,)
         wholes = WHOLE if self.whole_half_life is None else (self.whole_half_life,)
-        plain = replace(self, sensor_half_life=sensors[0], whole_half_life=wholes[0])
         if not enough(panel):
-            return plain
-        gains = {
-            (life, whole): _gain(whole, *found)
-            for life, found in zip(sensors, self._distances(panel, sensors), strict=True)
+            return replace(self, sensor_half_life=sensors[0], whole_half_life=wholes[0])
+        found = {
+            (life, whole): _gain(whole, *terms)
+            for life, terms in zip(sensors, self._distances(panel, sensors), strict=True)
             for whole in wholes
         }
-        life, whole = max(gains, key=gains.__getitem__)
-        if gains[life, whole] < gains[sensors[0], wholes[0]] + GAIN:
-            return plain
-        return replace(self, sensor_half_life=life, whole_half_life=whole)
+        life, whole = max(found, key=lambda lives: found[lives][0])
+        if found[life, whole][0] < found[sensors[0], wholes[0]][0] + GAIN:
+            life, whole = sensors[0], wholes[0]
+        return replace(self, sensor_half_life=life, whole_half_life=whole, tails=found[life, whole][1])
 
     def _distances(self, panel: Panel, lives: tuple[float, ...]) -> list[tuple[Array, Array, Array]]:
         """For every half-life of the sensors distances, log-determinants and counts of the last rows."""
@@ -174,7 +177,10 @@ class ScaledFilter(Remembered[ScaledState[State], AnyLaw]):
 
     def _law(self, state: ScaledState[State]) -> AnyLaw:
         law = normal_law(self.inner, state.inner)
-        return scaled(law, np.sqrt(state.sensors * state.whole)) if self._moves else law
+        return self._scaled(law, np.sqrt(state.sensors * state.whole)) if self._moves else law
+
+    def _scaled(self, law: AnyLaw, scale: Array) -> AnyLaw:
+        return scaled(law, scale).with_tails(self.tails or tails_of(law))
 
     def step(self, state: ScaledState[State], y: Array) -> ScaledState[State]:
         """State after one reading (N,), NaN = missing."""
@@ -201,7 +207,7 @@ class ScaledFilter(Remembered[ScaledState[State], AnyLaw]):
             distance = scaled(laws, np.sqrt(sensors)).mahalanobis(values)
         each, usual = (distance / _read(values))[:, None], np.array([self.whole])
         course, whole = _course(each, np.array([state.whole]), usual, self.whole_half_life or 0.0)
-        return scaled(laws, np.sqrt(sensors * course)), ScaledState(inner, last, float(whole[0]))
+        return self._scaled(laws, np.sqrt(sensors * course)), ScaledState(inner, last, float(whole[0]))
 
     @property
     def _usual_sensors(self) -> Array:
@@ -250,9 +256,9 @@ def _typical(squares: Array) -> Array:
     return np.array(columns)
 
 
-def _gain(half_life: float, distance: Array, log_det: Array, count: Array) -> float:
-    """Log density a reading when c moves with this half-life."""
+def _gain(half_life: float, distance: Array, log_det: Array, count: Array) -> tuple[float, Tails]:
+    """Log density a reading when c moves with this half-life, and the tails it has then."""
     one = np.ones(1)
     course = _course((distance / np.maximum(count, 1))[:, None], one, one, half_life)[0][:, 0]
-    scores, _ = student_scores(distance / course, log_det + count * np.log(course), count)
-    return float(np.nansum(scores) / count.sum())
+    scores, tails = student_scores(distance / course, log_det + count * np.log(course), count)
+    return float(np.nansum(scores) / count.sum()), tails

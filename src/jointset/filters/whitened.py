@@ -15,6 +15,7 @@ import numpy as np
 from jointset.abilities import expecting, follows_clock
 from jointset.algebra.covariance import Covariance
 from jointset.algebra.pooling import steady
+from jointset.algebra.tails import Tails, tails_of
 from jointset.algebra.triangles import add_to_diagonal, cholesky, solve_lower
 from jointset.contracts import Array, Filter, State
 from jointset.errors import require
@@ -51,12 +52,15 @@ class WhitenedFilter(Remembered[WhitenedState[State], DenseLaw]):
         Share of the identity in the running covariance.
     moment
         Set by `fit`: the running covariance at the end of the training rows; None: the identity.
+    tails
+        Of the law; None: those of the inner one.
     """
 
     inner: Filter[State]
     half_life: float = 1000.0
     shrink: float = 0.05
     moment: Array | None = None
+    tails: Tails | None = None
 
     def __post_init__(self) -> None:
         require(self.half_life > 0, f"the half-life must be positive, got {self.half_life:g}")
@@ -97,7 +101,8 @@ class WhitenedFilter(Remembered[WhitenedState[State], DenseLaw]):
 
     def _law(self, state: WhitenedState[State]) -> DenseLaw:
         inner, root = self._root(state)
-        return DenseLaw._made(inner.mean, Covariance(root @ self._shape(state.moment) @ root.T))
+        whole = Covariance(root @ self._shape(state.moment) @ root.T)
+        return DenseLaw._made(inner.mean, whole, self.tails or tails_of(inner))
 
     def _root(self, state: WhitenedState[State]) -> tuple[AnyLaw, Array]:
         """Law of the inner filter and its root; those of the last state are kept, as `law` and `step` both ask."""
@@ -129,7 +134,7 @@ class WhitenedFilter(Remembered[WhitenedState[State], DenseLaw]):
             shapes[t] = self._shape(moment)
             moment = self._moved(moment, root, e)
         whole = roots @ shapes @ roots.swapaxes(-1, -2)
-        return DenseLaw(laws.mean, Covariance(whole)), WhitenedState(after, moment)
+        return DenseLaw(laws.mean, Covariance(whole), self.tails or tails_of(laws)), WhitenedState(after, moment)
 
     def _shape(self, moment: Array) -> Array:
         """The running covariance, shrunk, with trace N."""

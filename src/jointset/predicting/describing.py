@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jointset.abilities import follows_clock, message_start
+from jointset.algebra.tails import tails_of
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.shared_level import rule_within
 from jointset.inputs.times import iso
@@ -35,6 +36,8 @@ def facts_of(predictor: JointPredictor) -> dict[str, str]:
     if predictor.calibration_state is None:
         return facts | {"calibrated on": f"nothing yet: {NEXT_CALL['calibrated on']}"}
     facts |= {"calibrated on": f"{predictor.n_calibration:,} scores"}
+    tails = tails_of(predictor._ahead()[0])
+    facts |= {"tails": f"of a Student-t with {tails.freedom:g} degrees of freedom"} if tails.heavy else {}
     return facts if predictor.last_time is None else facts | {"last row seen": iso(predictor.last_time)}
 
 
