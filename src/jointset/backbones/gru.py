@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 
-from jointset.algebra.lowrank import namespace
+from jointset.algebra.lowrank import Numbers, namespace
 from jointset.backbones.layers import dense
 from jointset.backbones.learned import LearnedBackbone
 from jointset.errors import require
@@ -17,14 +17,14 @@ from jointset.storage import storable
 
 
 @storable
-class GRUWeights(NamedTuple):
+class GRUWeights(NamedTuple, Generic[Numbers]):
     """Gates in the order reset, update, candidate, and the head."""
 
-    input_weight: Any  # (N, 3h)
-    hidden_weight: Any  # (h, 3h)
-    gate_bias: Any  # (1, 3h)
-    head_weight: Any  # (h, N)
-    head_bias: Any  # (1, N)
+    input_weight: Numbers  # (N, 3h)
+    hidden_weight: Numbers  # (h, 3h)
+    gate_bias: Numbers  # (1, 3h)
+    head_weight: Numbers  # (h, N)
+    head_bias: Numbers  # (1, N)
 
 
 @storable
@@ -60,7 +60,7 @@ class GRUBackbone(LearnedBackbone):
             head_bias=np.zeros((1, n)),
         )
 
-    def changes(self, weights: GRUWeights, z: Any, keep: int) -> Any:
+    def changes(self, weights: GRUWeights[Numbers], z: Numbers, keep: int) -> Numbers:
         """Head of the last `keep` states."""
         gates = dense(z.swapaxes(-3, -2), weights.input_weight, weights.gate_bias)  # (seeds, L, B, 3h)
         states = _states(gates, weights.hidden_weight, keep)

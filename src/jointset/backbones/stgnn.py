@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Generic, NamedTuple, Self
 
 import numpy as np
 
-from jointset.algebra.lowrank import namespace
+from jointset.algebra.lowrank import Numbers, namespace
 from jointset.backbones.layers import across, dense, relu, softmax
 from jointset.backbones.learned import CHUNK, LearnedBackbone
 from jointset.contracts import Array
@@ -21,23 +21,23 @@ from jointset.storage import storable
 
 
 @storable
-class STGNNWeights(NamedTuple):
+class STGNNWeights(NamedTuple, Generic[Numbers]):
     """Input, K layers, head; all but the two embeddings are shared by the nodes. C is the width, G shifts and one."""
 
-    input_weight: Any  # (1, C)
-    input_bias: Any  # (1, C)
-    past_weight: Any  # (K, C, 2C): filter and gate, of the reading d steps before
-    now_weight: Any  # (K, C, 2C)
-    gate_bias: Any  # (K, 1, 2C)
-    node_weight: Any  # (K, C, G C): a node itself, then its neighbours in every graph
-    skip_weight: Any  # (K, C, C)
-    skip_bias: Any  # (1, C)
-    inner_weight: Any  # (C, C)
-    inner_bias: Any  # (1, C)
-    head_weight: Any  # (C, 1)
-    head_bias: Any  # (1, 1)
-    source: Any  # E1 (N, e), e = 0 without an adaptive graph
-    target: Any  # E2 (N, e)
+    input_weight: Numbers  # (1, C)
+    input_bias: Numbers  # (1, C)
+    past_weight: Numbers  # (K, C, 2C): filter and gate, of the reading d steps before
+    now_weight: Numbers  # (K, C, 2C)
+    gate_bias: Numbers  # (K, 1, 2C)
+    node_weight: Numbers  # (K, C, G C): a node itself, then its neighbours in every graph
+    skip_weight: Numbers  # (K, C, C)
+    skip_bias: Numbers  # (1, C)
+    inner_weight: Numbers  # (C, C)
+    inner_bias: Numbers  # (1, C)
+    head_weight: Numbers  # (C, 1)
+    head_bias: Numbers  # (1, 1)
+    source: Numbers  # E1 (N, e), e = 0 without an adaptive graph
+    target: Numbers  # E2 (N, e)
 
 
 @storable
@@ -126,7 +126,7 @@ class STGNNBackbone(LearnedBackbone):
 
     # ------------------------------------------------------------------ forward
 
-    def changes(self, weights: STGNNWeights, z: Any, keep: int) -> Any:
+    def changes(self, weights: STGNNWeights[Numbers], z: Numbers, keep: int) -> Numbers:
         """Convolutions without padding: `keep` means need `keep + lags - 1` rows."""
         w, C = weights, self.width
         require(z.shape[-2] - keep == self.lags - 1, f"{keep} means need {keep + self.lags - 1} rows")
@@ -146,7 +146,7 @@ class STGNNBackbone(LearnedBackbone):
         change = dense(hidden, w.head_weight, w.head_bias)[..., 0]  # (seeds, keep, N, B)
         return change.swapaxes(-2, -1).swapaxes(-3, -2)
 
-    def _graphs(self, w: STGNNWeights) -> list[Any]:
+    def _graphs(self, w: STGNNWeights[Numbers]) -> list[Numbers]:
         """Matrices (seeds, N, N) that mix the nodes."""
         graphs = [] if self.shift is None else [self._shift_beside(w.source)]
         if self.adaptive:
@@ -178,7 +178,7 @@ class STGNNBackbone(LearnedBackbone):
         return filled[reach:] + self.scale * np.concatenate(changes)
 
 
-def _convolve(g: Any, weight: Any, graphs: list[Any]) -> Any:
+def _convolve(g: Numbers, weight: Numbers, graphs: list[Numbers]) -> Numbers:
     """g W_0 + sum_i S_i g W_i of node features (seeds, L, N, B, C), W side by side in (seeds, C, G C)."""
     C = weight.shape[-2]
     total = dense(g, weight[..., :C])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple
 
 import numpy as np
 
-from jointset.algebra.lowrank import namespace
+from jointset.algebra.lowrank import Numbers, namespace
 from jointset.backbones.layers import dense, layer_norm, softmax
 from jointset.backbones.learned import LearnedBackbone
 from jointset.errors import require
@@ -17,22 +17,22 @@ from jointset.storage import storable
 
 
 @storable
-class TransformerWeights(NamedTuple):
+class TransformerWeights(NamedTuple, Generic[Numbers]):
     """Embedding, K layers, head. Positions enter as one bias for every layer, head and lag."""
 
-    embed_weight: Any  # (N, D)
-    embed_bias: Any  # (1, D)
-    lag_bias: Any  # (K, H, window)
-    attention_weight: Any  # (K, D, 3D): queries, keys, values
-    attention_out: Any  # (K, D, D)
-    inner_weight: Any  # (K, D, 2D)
-    inner_bias: Any  # (K, 1, 2D)
-    outer_weight: Any  # (K, 2D, D)
-    outer_bias: Any  # (K, 1, D)
-    gains: Any  # (K, 2, D) of the two normalisations of a layer
-    head_gain: Any  # (1, D)
-    head_weight: Any  # (D, N)
-    head_bias: Any  # (1, N)
+    embed_weight: Numbers  # (N, D)
+    embed_bias: Numbers  # (1, D)
+    lag_bias: Numbers  # (K, H, window)
+    attention_weight: Numbers  # (K, D, 3D): queries, keys, values
+    attention_out: Numbers  # (K, D, D)
+    inner_weight: Numbers  # (K, D, 2D)
+    inner_bias: Numbers  # (K, 1, 2D)
+    outer_weight: Numbers  # (K, 2D, D)
+    outer_bias: Numbers  # (K, 1, D)
+    gains: Numbers  # (K, 2, D) of the two normalisations of a layer
+    head_gain: Numbers  # (1, D)
+    head_weight: Numbers  # (D, N)
+    head_bias: Numbers  # (1, N)
 
 
 @storable
@@ -83,7 +83,7 @@ class TransformerBackbone(LearnedBackbone):
             head_bias=np.zeros((1, n)),
         )
 
-    def changes(self, weights: TransformerWeights, z: Any, keep: int) -> Any:
+    def changes(self, weights: TransformerWeights[Numbers], z: Numbers, keep: int) -> Numbers:
         """Head of the last `keep` encodings."""
         w = weights
         x = dense(z, w.embed_weight, w.embed_bias)  # (seeds, B, L, D)
@@ -92,7 +92,7 @@ class TransformerBackbone(LearnedBackbone):
             x = self._layer(x, w, k, keep if last else x.shape[-2])
         return dense(layer_norm(x, w.head_gain), w.head_weight, w.head_bias)
 
-    def _layer(self, x: Any, w: TransformerWeights, k: int, keep: int) -> Any:
+    def _layer(self, x: Numbers, w: TransformerWeights[Numbers], k: int, keep: int) -> Numbers:
         """Encodings of the last `keep` of the rows, from all of them."""
         normed = layer_norm(x, w.gains[..., k, :1, :])
         seen = self._attend(dense(normed, w.attention_weight[..., k, :, :]), w.lag_bias[..., k, :, :], keep)
@@ -100,7 +100,7 @@ class TransformerBackbone(LearnedBackbone):
         inner = dense(layer_norm(x, w.gains[..., k, 1:, :]), w.inner_weight[..., k, :, :], w.inner_bias[..., k, :, :])
         return x + dense(gelu(inner), w.outer_weight[..., k, :, :], w.outer_bias[..., k, :, :])
 
-    def _attend(self, projected: Any, lag_bias: Any, keep: int) -> Any:
+    def _attend(self, projected: Numbers, lag_bias: Numbers, keep: int) -> Numbers:
         """softmax(Q K' / sqrt(d) + bias of the lag) V for every head, over this and earlier rows."""
         xp = namespace(projected)
         *lead, L, _ = projected.shape

@@ -11,11 +11,11 @@ Data are (S, Q, N, k): a leading axis of members (or seeds), steps (times window
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple
 
 import numpy as np
 
-from jointset.algebra.lowrank import namespace
+from jointset.algebra.lowrank import Numbers, namespace
 from jointset.contracts import Array
 from jointset.filters.recurrent_cells import gelu, pooled_step
 from jointset.storage import storable
@@ -28,34 +28,34 @@ MIN_TAIL = 2.1  # degrees of freedom stay above: the law has a variance
 
 
 @storable
-class NodeNetWeights(NamedTuple):
+class NodeNetWeights(NamedTuple, Generic[Numbers]):
     """One member, or several with a leading axis."""
 
-    read_weight: Any  # (READ, 3h), gates in the order reset, update, candidate
-    read_clock: Any  # (C, 3h)
-    read_identity: Any  # (IDENTITY, 3h)
-    read_bias: Any  # (1, 3h)
-    first_weight: Any  # (h, 3h), recurrent
-    mix_weight: Any  # (2h, 3h): the first state, own and neighbours'
-    mix_bias: Any  # (1, 3h)
-    second_weight: Any  # (h, 3h), recurrent
-    head_weight: Any  # (2h, h): the second state, own and of the network
-    head_read: Any  # (READ, h)
-    head_clock: Any  # (C, h)
-    head_identity: Any  # (IDENTITY, h)
-    head_bias: Any  # (1, h)
-    out_weight: Any  # (h, 2 + r): correction of the mean, log scale, factors
-    out_bias: Any  # (1, 2 + r)
-    identity: Any  # (N, IDENTITY)
-    tail: Any  # (1, 1), log of the degrees of freedom above MIN_TAIL
+    read_weight: Numbers  # (READ, 3h), gates in the order reset, update, candidate
+    read_clock: Numbers  # (C, 3h)
+    read_identity: Numbers  # (IDENTITY, 3h)
+    read_bias: Numbers  # (1, 3h)
+    first_weight: Numbers  # (h, 3h), recurrent
+    mix_weight: Numbers  # (2h, 3h): the first state, own and neighbours'
+    mix_bias: Numbers  # (1, 3h)
+    second_weight: Numbers  # (h, 3h), recurrent
+    head_weight: Numbers  # (2h, h): the second state, own and of the network
+    head_read: Numbers  # (READ, h)
+    head_clock: Numbers  # (C, h)
+    head_identity: Numbers  # (IDENTITY, h)
+    head_bias: Numbers  # (1, h)
+    out_weight: Numbers  # (h, 2 + r): correction of the mean, log scale, factors
+    out_bias: Numbers  # (1, 2 + r)
+    identity: Numbers  # (N, IDENTITY)
+    tail: Numbers  # (1, 1), log of the degrees of freedom above MIN_TAIL
 
 
-def times(x: Any, weight: Any) -> Any:
+def times(x: Numbers, weight: Numbers) -> Numbers:
     """Product (S, Q, N, m) of data (S, Q, N, k) with weights (S, k, m).
 
     NumPy makes a product a step, so that one step alone has the same digits.
     """
-    if namespace(x) is np:
+    if isinstance(x, np.ndarray):
         return x @ weight[:, None]
     from jointset.filters.products import product
 
@@ -63,24 +63,24 @@ def times(x: Any, weight: Any) -> Any:
     return product(x.reshape(S, Q * N, k), weight).reshape(S, Q, N, -1)
 
 
-def once(x: Any, weight: Any) -> Any:
+def once(x: Numbers, weight: Numbers) -> Numbers:
     """The same for data of the whole network, (S, Q, k)."""
     return (x[:, :, None] @ weight[:, None])[:, :, 0] if namespace(x) is np else x @ weight
 
 
-def readings(values: Any, changes: Any, seen: Any, spread: Callable[[Any], Any]) -> Any:
+def readings(values: Numbers, changes: Numbers, seen: Numbers, spread: Callable[[Numbers], Numbers]) -> Numbers:
     """What the sensors give (S, Q, N, READ), from values, changes and 1 or 0 for read or not (S, Q, N)."""
     xp = namespace(values)
     both = xp.stack([values, changes], -1)
     return xp.concatenate([both, spread(both), seen[..., None]], -1)
 
 
-def own_inputs(w: NodeNetWeights) -> tuple[Any, Any]:
+def own_inputs(w: NodeNetWeights[Numbers]) -> tuple[Numbers, Numbers]:
     """What the sensors' own vectors add to the gates of the first state (S, N, 3h) and to the head (S, N, h)."""
     return w.identity @ w.read_identity + w.read_bias, w.identity @ w.head_identity
 
 
-def first_gates(read: Any, clock: Any, own: Any, w: NodeNetWeights) -> Any:
+def first_gates(read: Numbers, clock: Numbers, own: Numbers, w: NodeNetWeights[Numbers]) -> Numbers:
     """Gate inputs (S, Q, N, 3h) of the first state, of readings and the clock (S, Q, C) at them."""
     out = times(read, w.read_weight)
     out += own[:, None]
@@ -88,7 +88,7 @@ def first_gates(read: Any, clock: Any, own: Any, w: NodeNetWeights) -> Any:
     return out
 
 
-def second_gates(first: Any, spread: Callable[[Any], Any], w: NodeNetWeights) -> Any:
+def second_gates(first: Numbers, spread: Callable[[Numbers], Numbers], w: NodeNetWeights[Numbers]) -> Numbers:
     """Gate inputs of the second state, of first states (S, Q, N, h)."""
     h = first.shape[-1]
     mixed = times(first, w.mix_weight[..., :h, :])
@@ -97,7 +97,9 @@ def second_gates(first: Any, spread: Callable[[Any], Any], w: NodeNetWeights) ->
     return mixed
 
 
-def heads(second: Any, read: Any, clock: Any, own: Any, w: NodeNetWeights) -> tuple[Any, Any, Any]:
+def heads(
+    second: Numbers, read: Numbers, clock: Numbers, own: Numbers, w: NodeNetWeights[Numbers]
+) -> tuple[Numbers, Numbers, Numbers]:
     """Correction of the mean and scale (S, Q, N), factors (S, Q, N, r) in units of the scale.
 
     `clock` (S, Q, C) is that of the reading to come.
@@ -110,11 +112,11 @@ def heads(second: Any, read: Any, clock: Any, own: Any, w: NodeNetWeights) -> tu
     inner += own[:, None]
     out = times(gelu(inner), w.out_weight) + w.out_bias[:, None]
     steep = 3.0 * out[..., 1] - 1.0
-    steep = np.minimum(steep, STEEPEST) if xp is np else steep.clamp(max=STEEPEST)
+    steep = xp.minimum(steep, STEEPEST) if xp is np else xp.clamp(steep, max=STEEPEST)
     return out[..., 0], xp.exp(steep) + FLOOR, out[..., 2:]
 
 
-def degrees(w: NodeNetWeights) -> Any:
+def degrees(w: NodeNetWeights[Numbers]) -> Numbers:
     """Degrees of freedom of the law (S,)."""
     return MIN_TAIL + namespace(w.tail).exp(w.tail[..., 0, 0])
 

@@ -12,11 +12,11 @@ applied to h before the recurrent product:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple
 
 import numpy as np
 
-from jointset.algebra.lowrank import namespace
+from jointset.algebra.lowrank import Numbers, namespace
 from jointset.storage import storable
 
 FLOOR = 1e-4  # smallest variance of the diagonal
@@ -25,54 +25,54 @@ HASTINGS_TERMS = np.array([0.254829592, -0.284496736, 1.421413741, -1.453152027,
 
 
 @storable
-class PooledWeights(NamedTuple):
+class PooledWeights(NamedTuple, Generic[Numbers]):
     """Graph layer, GRU with gates in the order reset, update, candidate, and the three heads side by side."""
 
-    graph_weight: Any  # (1, h)
-    graph_bias: Any  # (1, h)
-    input_weight: Any  # (h, 3h)
-    hidden_weight: Any  # (h, 3h)
-    gate_bias: Any  # (1, 3h)
-    head_weight: Any  # (h, N (2 + r)): N means, N diagonals, N r factors
-    head_bias: Any  # (1, N (2 + r))
+    graph_weight: Numbers  # (1, h)
+    graph_bias: Numbers  # (1, h)
+    input_weight: Numbers  # (h, 3h)
+    hidden_weight: Numbers  # (h, 3h)
+    gate_bias: Numbers  # (1, 3h)
+    head_weight: Numbers  # (h, N (2 + r)): N means, N diagonals, N r factors
+    head_bias: Numbers  # (1, N (2 + r))
 
 
 @storable
-class VectorWeights(NamedTuple):
+class VectorWeights(NamedTuple, Generic[Numbers]):
     """As `PooledWeights` without the graph layer."""
 
-    input_weight: Any  # (N, 3h)
-    hidden_weight: Any
-    gate_bias: Any
-    head_weight: Any
-    head_bias: Any
+    input_weight: Numbers  # (N, 3h)
+    hidden_weight: Numbers
+    gate_bias: Numbers
+    head_weight: Numbers
+    head_bias: Numbers
 
 
 @storable
-class NodeWeights(NamedTuple):
+class NodeWeights(NamedTuple, Generic[Numbers]):
     """Gates (reset, update) see [h, S h, y], the candidate sees [r h, S (r h), y]; heads serve every node."""
 
-    gate_weight: Any  # (2h + 1, 2h)
-    gate_bias: Any  # (1, 2h)
-    candidate_weight: Any  # (2h + 1, h)
-    candidate_bias: Any  # (1, h)
-    head_weight: Any  # (h, 2 + r): mean, log diagonal, factors
-    head_bias: Any  # (1, 2 + r)
+    gate_weight: Numbers  # (2h + 1, 2h)
+    gate_bias: Numbers  # (1, 2h)
+    candidate_weight: Numbers  # (2h + 1, h)
+    candidate_bias: Numbers  # (1, h)
+    head_weight: Numbers  # (h, 2 + r): mean, log diagonal, factors
+    head_bias: Numbers  # (1, 2 + r)
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: Numbers) -> Numbers:
     """Logistic function."""
     xp = namespace(x)
     if xp is not np:
         return xp.sigmoid(x)
     out = 0.5 * x
-    np.tanh(out, out=out)
+    xp.tanh(out, out=out)
     out *= 0.5
     out += 0.5
     return out
 
 
-def gelu(x: Any) -> Any:
+def gelu(x: Numbers) -> Numbers:
     """x Phi(x), to the precision of x."""
     xp = namespace(x)
     if xp is not np:
@@ -86,7 +86,7 @@ def gelu(x: Any) -> Any:
     return half
 
 
-def _gelu_single(x: Any) -> Any:
+def _gelu_single(x: Numbers) -> Numbers:
     """The same by a rational approximation of the error function (Hastings, off by 1.5e-7 at most), much faster."""
     size = np.abs(x)
     t = 1.0 / (1.0 + HASTINGS * size)
@@ -98,13 +98,13 @@ def _gelu_single(x: Any) -> Any:
     return 0.5 * (x + size) - 0.5 * size * tail
 
 
-def softplus(x: Any) -> Any:
+def softplus(x: Numbers) -> Numbers:
     """log(1 + exp x), without overflow."""
     xp = namespace(x)
-    return np.logaddexp(x, 0.0) if xp is np else xp.nn.functional.softplus(x)
+    return xp.logaddexp(x, 0.0) if xp is np else xp.nn.functional.softplus(x)
 
 
-def pooled_gates(y: Any, shift: Any, w: PooledWeights | VectorWeights) -> Any:
+def pooled_gates(y: Numbers, shift: Numbers, w: PooledWeights[Numbers] | VectorWeights[Numbers]) -> Numbers:
     """Gate inputs (..., M, 3h) of readings (..., M, N); `shift` is S (N, N), or None for no graph."""
     if isinstance(w, VectorWeights):
         return y @ w.input_weight + w.gate_bias
@@ -114,7 +114,7 @@ def pooled_gates(y: Any, shift: Any, w: PooledWeights | VectorWeights) -> Any:
     return gelu(inner).mean(-2) @ w.input_weight + w.gate_bias
 
 
-def pooled_step(gates: Any, h: Any, hidden_weight: Any) -> Any:
+def pooled_step(gates: Numbers, h: Numbers, hidden_weight: Numbers) -> Numbers:
     """Next state (..., M, h) from gate inputs (..., M, 3h)."""
     n = h.shape[-1]
     inner = h @ hidden_weight[..., : 2 * n]
@@ -125,7 +125,9 @@ def pooled_step(gates: Any, h: Any, hidden_weight: Any) -> Any:
     return h + both[..., n:] * (namespace(h).tanh(inner) - h)
 
 
-def pooled_heads(h: Any, w: PooledWeights | VectorWeights, n: int) -> tuple[Any, Any, Any]:
+def pooled_heads(
+    h: Numbers, w: PooledWeights[Numbers] | VectorWeights[Numbers], n: int
+) -> tuple[Numbers, Numbers, Numbers]:
     """Mean (..., M, N), diagonal (..., M, N), factor (..., M, N, r) of states (..., M, h)."""
     out = h @ w.head_weight + w.head_bias
     factor = out[..., 2 * n :]
@@ -133,7 +135,7 @@ def pooled_heads(h: Any, w: PooledWeights | VectorWeights, n: int) -> tuple[Any,
     return out[..., :n], softplus(out[..., n : 2 * n]) + FLOOR, factor.reshape(*factor.shape[:-1], n, rank)
 
 
-def node_step(y: Any, h: Any, spread: Callable[[Any], Any], w: NodeWeights) -> Any:
+def node_step(y: Numbers, h: Numbers, spread: Callable[[Numbers], Numbers], w: NodeWeights[Numbers]) -> Numbers:
     """Next states (..., M, h) of M nodes (windows times nodes) from readings (..., M, 1); `spread` is x -> S x."""
     n = h.shape[-1]
     gates = h @ w.gate_weight[..., :n, :] + spread(h) @ w.gate_weight[..., n : 2 * n, :]
@@ -144,10 +146,10 @@ def node_step(y: Any, h: Any, spread: Callable[[Any], Any], w: NodeWeights) -> A
     return h + both[..., n:] * (candidate - h)
 
 
-def node_heads(h: Any, w: NodeWeights) -> tuple[Any, Any, Any]:
+def node_heads(h: Numbers, w: NodeWeights[Numbers]) -> tuple[Numbers, Numbers, Numbers]:
     """Mean (..., M), diagonal (..., M), factor (..., M, r) of node states (..., M, h)."""
     xp = namespace(h)
     out = h @ w.head_weight + w.head_bias
     log_floor = float(np.log(FLOOR))
-    log_diagonal = np.maximum(out[..., 1], log_floor) if xp is np else out[..., 1].clamp(min=log_floor)
+    log_diagonal = xp.maximum(out[..., 1], log_floor) if xp is np else xp.clamp(out[..., 1], min=log_floor)
     return out[..., 0], xp.exp(log_diagonal), out[..., 2:]
