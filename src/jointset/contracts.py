@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from jointset.panel import Panel
 
 Array = NDArray[Any]
+Index: TypeAlias = "int | np.integer[Any] | slice | Array"  # one step of many, a stretch of them, or some of them
 Readings: TypeAlias = "Panel | pd.DataFrame | Mapping[str, Any] | ArrayLike"  # rows by label, or (T, N) by position
 Reading: TypeAlias = "Panel | pd.DataFrame | pd.Series[Any] | Mapping[str, Any] | ArrayLike"  # one row, likewise
 State = TypeVar("State")
@@ -42,7 +43,7 @@ class Forecast(Protocol):
         """That of `shift + scale * Y`, sensor by sensor."""
         ...
 
-    def __getitem__(self, index: Any) -> Forecast: ...
+    def __getitem__(self, index: Index) -> Forecast: ...
 
 
 class Law(Forecast, Protocol):
@@ -81,7 +82,7 @@ class Law(Forecast, Protocol):
         """Bures-Wasserstein distance to another law, step by step."""
         ...
 
-    def __getitem__(self, index: Any) -> Law: ...
+    def __getitem__(self, index: Index) -> Law: ...
 
 
 class Region(Protocol):
@@ -126,7 +127,7 @@ class Region(Protocol):
         """Lower end, mean and upper end of the projection on every sensor; of the region of one step."""
         ...
 
-    def __getitem__(self, index: Any) -> Self: ...
+    def __getitem__(self, index: Index) -> Self: ...
 
 
 @runtime_checkable

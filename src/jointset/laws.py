@@ -28,7 +28,7 @@ from jointset.algebra.law_rows import (
 )
 from jointset.algebra.tails import LOG_2PI, NORMAL, Tailed, Tails
 from jointset.algebra.triangles import bures_wasserstein
-from jointset.contracts import Array
+from jointset.contracts import Array, Index
 from jointset.errors import require
 from jointset.support.cached import cached_property
 
@@ -171,7 +171,7 @@ class DenseLaw(Tailed):
         """A (..., N, N) with A A' the covariance."""
         return self.covariance.root
 
-    def __getitem__(self, index: Any) -> DenseLaw:
+    def __getitem__(self, index: Index) -> DenseLaw:
         return DenseLaw(self.mean[index], self.covariance[index], self.tails.at(index))
 
     def __len__(self) -> int:
@@ -305,7 +305,7 @@ class LowRankLaw(Tailed):
         np.einsum("...ii->...i", S)[...] += self.diagonal
         return S
 
-    def __getitem__(self, index: Any) -> Self:
+    def __getitem__(self, index: Index) -> Self:
         return self._made(self.mean[index], self.diagonal[index], self.factor[index], self.tails.at(index))
 
     def __len__(self) -> int:

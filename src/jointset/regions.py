@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from jointset.algebra.partial import (
 )
 from jointset.algebra.ties import ROUNDING, settled
 from jointset.algebra.volumes import unit_ball_log_volume
-from jointset.contracts import Array, Law, Reading, Region
+from jointset.contracts import Array, Index, Law, Reading, Region
 from jointset.errors import require
 from jointset.inputs.labels import in_order
 from jointset.support.cached import cached_property
@@ -175,7 +175,7 @@ class _AroundLaw(Sizes):
         """Mean of the law."""
         return self.law.mean
 
-    def __getitem__(self, index: Any) -> Self:
+    def __getitem__(self, index: Index) -> Self:
         radius = self.radius if np.ndim(self.radius) == 0 else np.asarray(self.radius)[index]
         return replace(self, law=self.law[index], radius=radius, gaps=self.gaps.at(index))
 
@@ -289,7 +289,7 @@ class Product(Sizes):
         total = sum(len(b) * p.log_volume for b, p in zip(self.blocks, self.parts, strict=True))
         return np.asarray(total)[()] / sum(len(block) for block in self.blocks)
 
-    def __getitem__(self, index: Any) -> Product:
+    def __getitem__(self, index: Index) -> Product:
         return Product(self.blocks, tuple(part[index] for part in self.parts))
 
 
@@ -311,7 +311,7 @@ class ScoredProduct(Product):
         held = self.score.inner.held_largest(radius, self.score.measure(self.law, y))
         return shares_of(self.score.region(self.law, held).half_width, self.half_width)
 
-    def __getitem__(self, index: Any) -> ScoredProduct:
+    def __getitem__(self, index: Index) -> ScoredProduct:
         radius = self.radius if np.ndim(self.radius) == 0 else np.asarray(self.radius)[index]
         parts, score = tuple(part[index] for part in self.parts), self.score.with_gaps(self.score.gaps.at(index))
         return ScoredProduct(self.blocks, parts, score=score, law=self.law[index], radius=radius)

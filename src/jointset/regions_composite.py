@@ -6,13 +6,13 @@ Both are {y : every component score of the residual e = (y - m) / unit is at mos
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jointset.abilities import Components
 from jointset.algebra.partial import UNCALIBRATED, GapScale, shares_of
-from jointset.contracts import Array, Reading
+from jointset.contracts import Array, Index, Reading
 from jointset.regions import Sizes
 from jointset.support.cached import cached_property
 
@@ -66,6 +66,6 @@ class ComponentRegion(Sizes):
             total = self.structure.log_volume(np.maximum(self.radii, 0.0))
         return total / self.law.mean.shape[-1] + np.log(self.law.unit).mean()
 
-    def __getitem__(self, index: Any) -> ComponentRegion:
+    def __getitem__(self, index: Index) -> ComponentRegion:
         radii = self.radii if np.ndim(self.radii) == 1 else np.asarray(self.radii)[index]
         return ComponentRegion(self.law[index], self.structure, radii, self.gaps.at(index))

@@ -10,7 +10,7 @@ import numpy as np
 from jointset.algebra import lowrank
 from jointset.algebra.covariance_gaps import Bordered, Cut, Marginal, PartialRows
 from jointset.algebra.triangles import cholesky, cholesky_in_place, mirrored, solve_lower
-from jointset.contracts import Array
+from jointset.contracts import Array, Index
 from jointset.errors import require
 
 FEW = 0.2  # share of the sensors up to which missing ones are taken from the whole instead of factorising the rest
@@ -131,7 +131,7 @@ class Covariance:
         """The same without what can be computed again, unless it lasts."""
         return self if self.lasting else Covariance(self.matrix)
 
-    def __getitem__(self, index: Any) -> Covariance:
+    def __getitem__(self, index: Index) -> Covariance:
         if self.shared:
             return self
         some = Covariance(self.matrix[index])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.algebra.covariance import Covariance
-from jointset.contracts import Array
+from jointset.contracts import Array, Index
 
 CLOSE = 1e-9  # of a standard deviation: residuals that are one another's, through other units and back
 
@@ -90,7 +90,7 @@ class Walked(Covariance):
         """The same without what can be computed again."""
         return Walked(self.steps, self.scale)
 
-    def __getitem__(self, index: Any) -> Covariance:
+    def __getitem__(self, index: Index) -> Covariance:
         return Walked(self.steps.cut(index), self.scale) if isinstance(index, slice) else super().__getitem__(index)
 
     def distance(self, e: Array) -> Array:
@@ -203,7 +203,7 @@ class StepCovariances(Covariance):
         """The same without what can be computed again."""
         return self._mapped(lambda one: one.bare())
 
-    def __getitem__(self, index: Any) -> Covariance:
+    def __getitem__(self, index: Index) -> Covariance:
         chosen = np.arange(self.shape[0])[index]
         if chosen.ndim == 0:
             return self.each[int(chosen)]

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.contracts import Array, Law
+from jointset.contracts import Array, Index, Law
 from jointset.storage import storable
 
 EDGES = (0.1, 0.3, 0.6, 1.0)  # shares of missing sensors up to which rows are of one stratum, after complete ones
@@ -88,7 +88,7 @@ class GapScale(NamedTuple):
         trace = None if self.trace is None else 2.0 * self.trace
         return self._replace(radius=self.radius**2, logs=tuple(2.0 * one for one in self.logs), trace=trace)
 
-    def at(self, index: Any) -> GapScale:
+    def at(self, index: Index) -> GapScale:
         """The scale of some of the steps of a run."""
         return self if self.trace is None else self._replace(trace=self.trace[index])
 

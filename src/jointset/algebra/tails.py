@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from jointset.contracts import Array
+from jointset.contracts import Array, Index
 from jointset.storage import storable
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -39,7 +39,7 @@ class Tails(NamedTuple):
             return self.size
         return self.size * (self.freedom / (self.freedom - 2.0) if self.freedom > 2.0 else math.inf)
 
-    def at(self, index: Any) -> Tails:
+    def at(self, index: Index) -> Tails:
         """Those of some laws of a batch."""
         return Tails(self.freedom, self.size[index]) if isinstance(self.size, np.ndarray) else self
 

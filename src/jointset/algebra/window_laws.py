@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jointset.contracts import Array
+from jointset.contracts import Array, Index
 from jointset.storage import storable
 from jointset.support.cached import cached_property
 
@@ -178,7 +178,7 @@ class WindowLaw:
         units = np.broadcast_to(scale * self.scale, self.center.shape)
         return self.around(shift + scale * self.center, units)
 
-    def __getitem__(self, index: Any) -> WindowLaw:
+    def __getitem__(self, index: Index | None) -> WindowLaw:
         return self.around(self.center[index], self.scale[index])
 
     def __len__(self) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointset.contracts import Array, Region
+from jointset.contracts import Array, Index, Region
 from jointset.errors import require
 from jointset.regions import Sizes
 from jointset.support.cached import cached_property
@@ -60,7 +60,7 @@ class StepRegions(Sizes):
         )
         return np.stack([np.asarray(part.contains(y[..., h, :])) for h, part in enumerate(self.parts)], axis=-1)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | slice) -> Any:
         chosen = self.parts[index]
         return StepRegions(chosen) if isinstance(chosen, tuple) else chosen
 
@@ -125,7 +125,7 @@ class WholeRegion(Sizes):
         require(y.shape[-1:] == (size,), f"readings have shape {y.shape}, expected {whole} or ({size},)")
         return y
 
-    def __getitem__(self, index: Any) -> WholeRegion:
+    def __getitem__(self, index: Index) -> WholeRegion:
         return WholeRegion(self.inner[index], self.steps)
 
 

@@ -33,7 +33,7 @@ from jointset.algebra.partial import UNCALIBRATED, GapScale
 from jointset.calibration import minimum_scores
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.shared_level import AnyRule
-from jointset.contracts import Array, Law, MeanModel, OwnSet, Region, SetRule
+from jointset.contracts import Array, Index, Law, MeanModel, OwnSet, Region, SetRule
 from jointset.errors import InputError, require
 from jointset.filters.residual import gpvar
 from jointset.joint_predictor import JointPredictor
@@ -75,7 +75,7 @@ class OwnSets:
         """The sets in the units of the readings."""
         return self.own.rescale(np.asarray(self.shift), np.asarray(self.scale))
 
-    def __getitem__(self, index: Any) -> OwnSets:
+    def __getitem__(self, index: Index) -> OwnSets:
         return replace(self, mean=self.mean[index], own=self.own[index])
 
     def __len__(self) -> int:

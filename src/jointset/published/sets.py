@@ -6,7 +6,6 @@ Both keep the sizes of `jointset.regions` and add `score` and `radius`, the pair
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from jointset.algebra.partial import (
 )
 from jointset.algebra.shares import distance_shares, maximum_shares
 from jointset.algebra.volumes import unit_ball_log_volume
-from jointset.contracts import Array, Law, OwnSet, Reading
+from jointset.contracts import Array, Index, Law, OwnSet, Reading
 from jointset.laws import LowRankLaw
 from jointset.regions import Sizes, mahalanobis_score
 from jointset.support.cached import cached_property
@@ -117,7 +116,7 @@ class Annulus(Sizes):
             log_radius = np.log(np.maximum(self.upper, 0.0))
         return unit_ball_log_volume(n) / n + log_radius + 0.5 * self.law.log_det / n
 
-    def __getitem__(self, index: Any) -> Annulus:
+    def __getitem__(self, index: Index) -> Annulus:
         return replace(self, law=self.law[index], lower=_at(self.lower, index), upper=_at(self.upper, index))
 
 
@@ -230,7 +229,7 @@ class IntervalBox(Sizes):
         """The volume: a box has no hole."""
         return self.log_volume
 
-    def __getitem__(self, index: Any) -> IntervalBox:
+    def __getitem__(self, index: Index) -> IntervalBox:
         return replace(self, lower=self.lower[index], upper=self.upper[index])
 
 
@@ -280,9 +279,9 @@ class ScaledSet(Sizes):
         with np.errstate(divide="ignore"):
             return self.own.log_volume_filled + np.log(np.maximum(self.factor, 0.0))
 
-    def __getitem__(self, index: Any) -> ScaledSet:
+    def __getitem__(self, index: Index) -> ScaledSet:
         return ScaledSet(self.own[index], _at(self.factor, index), self.gaps.at(index))
 
 
-def _at(radius: Array | float, index: Any) -> Array | float:
+def _at(radius: Array | float, index: Index) -> Array | float:
     return radius if np.ndim(radius) == 0 else np.asarray(radius)[index]

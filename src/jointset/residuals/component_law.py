@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from jointset.abilities import Components
 from jointset.algebra.covariance import Covariance
 from jointset.algebra.shares import adding_to_one
 from jointset.algebra.ties import settled
-from jointset.contracts import Array
+from jointset.contracts import Array, Index
 from jointset.laws import DenseLaw
 
 PATTERNS = 4096  # of gaps whose ratios are kept: a sensor that is out is so for many rows
@@ -100,7 +99,7 @@ class ComponentLaw:
         """Law of shift + scale * Y."""
         return replace(self, mean=shift + scale * self.mean, unit=scale * self.unit)
 
-    def __getitem__(self, index: Any) -> ComponentLaw:
+    def __getitem__(self, index: Index) -> ComponentLaw:
         return replace(self, mean=self.mean[index])
 
     def __len__(self) -> int:

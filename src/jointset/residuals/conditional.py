@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from jointset.algebra import lowrank
 from jointset.algebra.covariance import Covariance
-from jointset.contracts import Array, Pilot
+from jointset.contracts import Array, Index, Pilot
 from jointset.errors import InputError, require
 from jointset.laws import DenseLaw
 from jointset.residuals.piecewise import Piece, PiecewiseLaw
@@ -102,7 +102,7 @@ class StackedCovariance(Covariance):
         """Covariance of scale * Y."""
         return StackedCovariance(self.matrix * (scale[:, None] * scale))
 
-    def __getitem__(self, index: Any) -> Covariance:
+    def __getitem__(self, index: Index) -> Covariance:
         return StackedCovariance(self.matrix[index])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from jointset.algebra.covariance import Covariance
 from jointset.algebra.law_rows import blank_where_unseen, rows_at_once
-from jointset.contracts import Array
+from jointset.contracts import Array, Index
 from jointset.errors import require
 from jointset.laws import DenseLaw
 
@@ -185,7 +185,7 @@ class PiecewiseLaw:
         """Bures-Wasserstein distance (T,)."""
         return self.dense().distance(other.dense() if isinstance(other, PiecewiseLaw) else other)
 
-    def __getitem__(self, index: Any) -> DenseLaw:
+    def __getitem__(self, index: Index) -> DenseLaw:
         if isinstance(index, (int, np.integer)):
             covariance = self._at(int(index))  # one that serves many rows is factorised once
             return DenseLaw(self.mean[index], covariance if self._plain else covariance.rescale(self.unit))
