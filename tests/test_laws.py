@@ -184,6 +184,19 @@ def test_a_marginal_is_not_that_of_another_thread(monkeypatch):
     assert S.observed(first).missing.tolist() == first.tolist()
 
 
+@pytest.mark.parametrize("share", [0.2, 0.8])
+def test_residuals_of_missing_sensors_are_filled_by_what_the_others_let_expect(share):
+    rng = np.random.default_rng(4)
+    root = rng.normal(size=(9, 9))
+    S, missing, e = root @ root.T, rng.random((40, 9)) < share, rng.normal(size=(40, 9))
+    missing[:, 2] = False
+    filled = Covariance(S).observed(missing).filled(np.where(missing, 0.0, e))
+    for row, gone, found in zip(e, missing, filled, strict=True):
+        told = S[np.ix_(gone, ~gone)] @ np.linalg.solve(S[np.ix_(~gone, ~gone)], row[~gone])
+        np.testing.assert_allclose(found[gone], told, rtol=1e-9, atol=1e-9)
+        np.testing.assert_array_equal(found[~gone], row[~gone])
+
+
 # ---------------------------------------------------------------------- tails of a Student-t
 
 

@@ -227,3 +227,17 @@ def test_steps_off_rest_know_the_distances_of_their_own_readings_and_find_those_
         np.testing.assert_allclose(laws.mahalanobis(y), formed.mahalanobis(y), rtol=1e-9)
         np.testing.assert_allclose(laws[30:60].nll(y[30:60]), formed[30:60].nll(y[30:60]), rtol=1e-9)
     np.testing.assert_allclose(laws[41].covariance.matrix, formed.covariance.matrix[41], rtol=1e-12)
+
+
+def test_rows_at_rest_beside_a_dead_sensor_are_those_of_the_textbook_and_know_nothing_of_later_ones():
+    rows = panel("sparse", 12, 400)
+    values, f = rows.values.copy(), GraphLGSSM().fit(rows)
+    values[20:, 3] = np.nan
+    laws, after = f.run(values, f.start())
+    means, _ = textbook(f, values)
+    np.testing.assert_allclose(laws.mean, means[:-1], rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(after.mean, means[-1], rtol=0.0, atol=1e-12)
+    for end in (150, 215, 399):
+        other = values.copy()
+        other[end:] = np.arange(12.0)  # the sensor is back
+        np.testing.assert_array_equal(f.run(other, f.start())[0].mean[: end + 1], laws.mean[: end + 1])

@@ -127,24 +127,41 @@ class PartialRows:
             out[patterns] = np.linalg.slogdet(blocks)[1] + (self.whole.log_det if few else 0.0)
         return out[self.which]
 
-    def distance(self, e: Array) -> Array:
-        """Squared distances (T,)."""
-        out, filled, pulled = np.empty(len(e)), e.copy(), e @ self.whole.precision
-        from_whole = np.ones(len(e), dtype=bool)
+    def _solved(self, e: Array) -> Iterator[tuple[tuple[Array, Array], Array, bool]]:
+        """By group the places (g, k) of rows, K^-1 (P e)_M or S_oo^-1 e_o (g, k) there, and whether it is the first."""
+        pulled = e @ self.whole.precision
         for rows, own, i in self._rows():
             _, places, blocks, few = self._groups[i]
             at = (rows[:, None], places[own])
             right = (pulled if few else e)[at]
             if 2 * len(blocks) > len(rows):  # few rows a pattern: no inverse pays
-                solved = np.linalg.solve(blocks[own], right[..., None])[..., 0]
+                yield at, np.linalg.solve(blocks[own], right[..., None])[..., 0], few
             else:
-                solved = np.einsum("gij,gj->gi", np.linalg.inv(blocks)[own], right)
+                yield at, np.einsum("gij,gj->gi", np.linalg.inv(blocks)[own], right), few
+
+    def distance(self, e: Array) -> Array:
+        """Squared distances (T,)."""
+        out, filled, from_whole = np.empty(len(e)), e.copy(), np.ones(len(e), dtype=bool)
+        for at, solved, few in self._solved(e):
             if few:
                 filled[at] = -solved
             else:
+                rows = at[0][:, 0]
                 out[rows], from_whole[rows] = np.einsum("gi,gi->g", solved, e[at]), False
         out[from_whole] = self.whole.distance(filled[from_whole])
         return out
+
+    def filled(self, e: Array) -> Array:
+        """Residuals (T, N) with what the others let expect in the place of the missing ones."""
+        filled, weights, most = e.copy(), np.zeros(e.shape), np.zeros(len(e), dtype=bool)
+        for at, solved, few in self._solved(e):
+            if few:
+                filled[at] = -solved
+            else:
+                weights[at], most[at[0][:, 0]] = solved, True
+        expected = weights[most] @ self.whole.matrix
+        filled[most] = np.where(self.missing[most], expected, e[most])
+        return filled
 
     def precision_terms(self, e: Array) -> tuple[Array, Array]:
         """S_oo^-1 e (T, N), 0 where missing, and the diagonals of S_oo^-1, 1 where missing."""
@@ -185,6 +202,9 @@ def patterns_of(missing: Array) -> tuple[Array, Array]:
 def same_count(patterns: Array) -> Iterator[tuple[Array, Array]]:
     """Patterns (u, N) by how many sensors they lack: which ones (v,), and the places that each lacks (v, k)."""
     counts = patterns.sum(axis=1)
-    for k in np.unique(counts).tolist():
-        chosen = np.flatnonzero(counts == k)
-        yield chosen, np.nonzero(patterns[chosen])[1].reshape(len(chosen), k)
+    order = np.argsort(counts, kind="stable")
+    places, at = np.flatnonzero(patterns[order]) % patterns.shape[1], 0
+    for chosen in np.split(order, np.flatnonzero(np.diff(counts[order])) + 1) if len(order) else ():
+        k, begin = int(counts[chosen[0]]), at
+        at += k * len(chosen)
+        yield chosen, places[begin:at].reshape(len(chosen), k)

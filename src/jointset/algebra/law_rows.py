@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def contributions_of(e: Array, S: Covariance) -> Array:
     return solved**2 / precision
 
 
-def rows_at_once(function: Callable[[Array, Covariance], Array], e: Array, missing: Array, S: Covariance) -> Array:
+def rows_at_once(function: Callable[[Array, Any], Array], e: Array, missing: Array, S: Covariance) -> Array:
     """A function of (residual, covariance) for rows (T, N) under one covariance: those with gaps in blocks, or each."""
     gaps = missing.any(-1)
     whole = np.asarray(function(e[~gaps], S))

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.algebra.chi_squares import carried, quantile_of_each, tail_of_largest
 from jointset.contracts import Array, Index, Law
 from jointset.storage import storable
 
@@ -140,57 +141,18 @@ def _carried(distance: Array, k: Array, n: Array, gaps: GapScale, way: tuple[int
     if not some.any():
         return distance[()]
     x, freedom = distance[some], (k[some], n[some])
-    at = [_quantile_of_each(each, 1.0 - gaps.level) for each in freedom]
+    at = [quantile_of_each(each, 1.0 - gaps.level) for each in freedom]
     start, goal = way
-    carried = x * at[goal] / at[start]
+    placed = x * at[goal] / at[start]
     if 0.0 < gaps.radius < math.inf:
         off = np.flatnonzero(x != gaps.radius)  # the radius itself goes where its quantile does
         unit = at[1][off] / gaps.radius
-        tail = _tail(freedom[start][off], unit * x[off])
+        tail = tail_of_largest(freedom[start][off], unit * x[off])
         ranked = (tail > FARTHEST) & (tail < NEAREST)
-        carried[off] = np.where(ranked, _common_quantile(freedom[goal][off], tail) / unit, carried[off])
-    distance[some] = carried
+        same_rank = carried(unit * x[off], freedom[start][off], freedom[goal][off], tail)
+        placed[off] = np.where(ranked, same_rank / unit, placed[off])
+    distance[some] = placed
     return distance[()]
-
-
-def _quantile_of_each(freedom: Array, tail: float) -> Array:
-    """`_common_quantile` at one tail; of single blocks once for each number of degrees."""
-    if freedom.shape[-1] > 1 or not freedom.size:
-        return _common_quantile(freedom, tail)
-    if freedom.size == 1:  # one row, as live ones come
-        return np.full(freedom.shape[:-1], _single_quantile(float(freedom.item()), tail))
-    degrees, place = np.unique(freedom[..., 0], return_inverse=True)
-    return np.array([_single_quantile(k, tail) for k in degrees.tolist()])[place].reshape(freedom.shape[:-1])
-
-
-@lru_cache(maxsize=4096)
-def _single_quantile(freedom: float, tail: float) -> float:
-    """`_common_quantile` of one block, kept: rows of a stream ask for few."""
-    return float(_common_quantile(np.array([[freedom]]), tail)[0])
-
-
-def _tail(freedom: Array, x: Array) -> Array:
-    """P(largest of independent chi-squares with these degrees of freedom (..., G) > x); those with none are 0."""
-    from scipy.special import gammaincc  # here, so that importing jointset stays fast
-
-    beyond = np.where(freedom > 0, gammaincc(np.maximum(freedom, 1.0) / 2.0, 0.5 * np.asarray(x)[..., None]), 0.0)
-    with np.errstate(divide="ignore"):
-        return beyond[..., 0] if beyond.shape[-1] == 1 else -np.expm1(np.log1p(-beyond).sum(-1))
-
-
-def _common_quantile(freedom: Array, tail: Array | float) -> Array:
-    """The x (...) with `_tail(freedom, x) = tail`; of one block the chi-square quantile."""
-    from scipy.special import gammainccinv  # here, so that importing jointset stays fast
-
-    high = 2.0 * gammainccinv(0.5 * freedom.sum(-1), tail)  # the largest is at most the sum
-    if freedom.shape[-1] == 1:
-        return high
-    low = np.zeros_like(high)
-    for _ in range(52):
-        middle = 0.5 * (low + high)
-        beyond = _tail(freedom, middle) > tail
-        low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
-    return high
 
 
 def measured_maximum(largest: Array, missing: Array, law: Law, level: float) -> Array:
@@ -289,13 +251,6 @@ def _independent_shares(level: float) -> Array:
     logs = np.log(_COUNTS)[:, None]
     shares = np.divide(np.log(same), logs, out=np.broadcast_to(1.0 - alike[:, 0], same.shape).copy(), where=logs > 0)
     return np.column_stack([shares, np.zeros(len(shares))])  # sensors that are one
-
-
-def chi_square_quantile(freedom: Array | float, level: Array | float) -> Array:
-    """Quantile of the chi-square law with this many degrees of freedom, which need not be whole."""
-    from scipy.special import gammainccinv  # here, so that importing jointset stays fast
-
-    return 2.0 * gammainccinv(np.asarray(freedom) / 2.0, 1.0 - level)
 
 
 def largest_quantile(count: Array | float, level: Array | float, tail: Array | None = None) -> Array:

@@ -218,7 +218,8 @@ class Strata(Generic[S]):
         radii, owns, moved_to = [], [], []
         back, since, told, factor = gaps.back, gaps.since, any(gaps.back), 0.0
         returns: list[tuple[float, ...]] = []
-        for score, place, rate in zip(scores.tolist(), places, rates.tolist(), strict=True):
+        falls, rises = (-alpha * rates).tolist(), ((1.0 - alpha) * rates).tolist()
+        for score, place, fall, rise in zip(scores.tolist(), places, falls, rises, strict=True):
             if told:
                 factor = returning(back, logs, since)
                 returns.append((factor, *logs[-len(RETURN) :]))
@@ -226,15 +227,15 @@ class Strata(Generic[S]):
             radius = step(own)
             radii.append(radius)
             owns.append(own)
-            inside = own <= radius
-            logs[place] -= rate * alpha if inside else rate * (alpha - 1.0)
-            moved_to.append(logs[place])
+            logs[place] = log = logs[place] + (rise if own > radius else fall)
+            moved_to.append(log)
             if told:
                 read = own == own
                 if read:
-                    _return(logs, since, inside, alpha)
+                    _return(logs, since, own <= radius, alpha)
                 since = min(since + 1, RETURN[-1]) if read else 0
-        after_outages = np.array(returns if told else [(0.0, *gaps.logs[-len(RETURN) :])] * len(places))
+        unmoved = np.array([(0.0, *gaps.logs[-len(RETURN) :])])
+        after_outages = np.array(returns) if told else unmoved.repeat(len(places), axis=0)
         trace = np.column_stack([_trace(gaps.logs, places, moved_to), after_outages[:, 1:]])
         lift = np.exp(trace[:, 0] + after_outages[:, 0])
         self.traces.append(trace)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 DENSE = 64  # sensors up to which this is the faster way
 REST = 1e-13  # relative change of a covariance that counts as none
 LOOK = 8  # rows between two looks at whether it changes
+TOGETHER = 64  # rows at rest that are predicted at once
 
 
 class Model(NamedTuple):
@@ -86,12 +87,12 @@ class Course:
         right = C.T.take(order, 1)  # the rows of P and e, in the order read, then missing
         S = right.take(order, 0)
         S.reshape(-1)[:: n + 1] += nu
-        L, failed = self._factorise(S.T, lower=1, clean=1, overwrite_a=1)
+        L, failed = self._factorise(S.T, 1, 0, 1)  # lower, not cleaned, in its place: names would cost as much
         if failed:
             raise InputError(NOT_DEFINITE)
-        solved = self._solve(L, right.T, lower=1, overwrite_b=1)[0]  # X and z
+        solved = self._solve(L, right.T, 1, 0, 0, n, 1)[0]  # lower, in the place of the right side: X and z
         solved[read:] = 0.0
-        after = self._product(-1.0, solved, solved, 1.0, C, trans_a=1)  # P - X'X, e - X'z, -z'z
+        after = self._product(-1.0, solved, solved, 1.0, C, 1)  # P - X'X, e - X'z, -z'z
         onward = self._product(1.0, F, after)
         self._means.append(self.mean)
         self._matrices.append(C[:n, :n])
@@ -114,13 +115,17 @@ class Course:
         gain = F @ np.linalg.solve(S[seen[:, None], seen], P[seen]).T
         forget = F.copy()
         forget[:, seen] -= gain
-        mean = self.mean
-        for row in self.rows.values[t:end, seen]:  # one by one, as later rows are not to change even the rounding
-            self._means.append(mean)
-            mean = forget @ mean + gain @ row
+        powers = [forget.T]
+        while 2 ** len(powers) < TOGETHER:
+            powers.append(powers[-1] @ powers[-1])
+        for start in range(t, end, TOGETHER):
+            rows = self.rows.known[start : min(start + TOGETHER, end)][:, seen]
+            means = _predicted(powers, gain, self.mean, rows)
+            self._means += [self.mean, *means[:-1]]
+            self.mean = means[-1]
         self._end_batch()
         self.parts.append((end - t, Covariance(S, lasting=True)))
-        self.mean, self.stop = mean, end
+        self.stop = end
 
     def _end_batch(self) -> None:
         """The covariances of rows that have one each, as one array."""
@@ -134,6 +139,21 @@ class Course:
         steps = Steps(self._matrices, self.model.nu, variance, log_det, residuals, distances)
         self.parts.append((count, Walked(steps)))
         self._matrices, self._pivots, self._distances = [], [], []
+
+
+def _predicted(powers: list[Array], gain: Array, mean: Array, rows: Array) -> Array:
+    """Means (k, N) after each of a few rows (k, o): m <- A m + gain y, with A', A'^2, A'^4 ... given.
+
+    By doubling: after sums over the last 1, 2, 4 ... rows each has all. The products are of one size whatever comes
+    later, as later rows are not to change even the rounding.
+    """
+    padded = np.zeros((TOGETHER, rows.shape[1]))
+    padded[: len(rows)] = rows
+    means = padded @ gain.T
+    means[0] += mean @ powers[0]
+    for i, power in enumerate(powers):
+        means[2**i :] += means[: -(2**i)] @ power
+    return means[: len(rows)]
 
 
 def _bordered(A: Array) -> Array:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from jointset.abilities import message_start
-from jointset.algebra.partial import chi_square_quantile, independent_count, largest_quantile
+from jointset.algebra.chi_squares import chi_square_quantile
+from jointset.algebra.partial import independent_count, largest_quantile
 from jointset.calibration.shared_level import started
 from jointset.contracts import Array, Law, Readings
 from jointset.errors import require, require_known

@@ -8,6 +8,8 @@ import numpy as np
 
 from jointset.abilities import Components
 from jointset.algebra.covariance import Covariance
+from jointset.algebra.covariance_gaps import patterns_of
+from jointset.algebra.law_rows import rows_at_once
 from jointset.algebra.shares import adding_to_one
 from jointset.algebra.ties import settled
 from jointset.contracts import Array, Index
@@ -35,40 +37,42 @@ class ComponentLaw:
         missing = np.atleast_2d(np.isnan(e))
         if not missing.any():
             return settled(self.structure.at_least(self.structure.scores(e)))
-        rows, scores = np.atleast_2d(e), np.empty((*missing.shape[:-1], len(self.structure.shares)))
-        patterns, which = np.unique(missing, axis=0, return_inverse=True)
-        for number, pattern in enumerate(patterns):
-            same = which.ravel() == number
-            scores[same] = self.structure.at_least(self._with_gaps(rows[same], pattern, level))
+        filled = self._filled(np.where(missing, 0.0, np.atleast_2d(e)), missing)
+        scores = self.structure.at_least(self.structure.scores(filled) * self._ratios(missing, level))
+        scores[missing.all(-1)] = np.nan
         return settled(scores).reshape(*e.shape[:-1], -1)
 
-    def _with_gaps(self, e: Array, missing: Array, level: float) -> Array:
-        """Component scores (T, K) of residuals (T, N) that lack the same sensors."""
-        if missing.all():
-            return np.full((len(e), len(self.structure.shares)), np.nan)
-        if not missing.any():
-            return self.structure.scores(e)
-        return self.structure.scores(e[:, ~missing] @ self._filling(missing)) * self._raise(missing, level)
+    def _filled(self, rows: Array, missing: Array) -> Array:
+        """Residuals (T, N) with what the others let expect in the place of the missing ones (T, N)."""
+        if len(rows) == 1:  # as live ones come
+            return rows[:, ~missing[0]] @ self._filling(missing[0])
+        S = Covariance(self.structure.covariance)
+        return rows_at_once(lambda some, law: some if law is S else law.filled(some), rows, missing, S)
 
     def raises(self, y: Array, level: float) -> Array:
         """What component scores (..., K) of readings (..., N) with gaps are multiplied by; 1 of others."""
-        missing = np.atleast_2d(np.isnan(y))
-        found = np.ones((*missing.shape[:-1], len(self.structure.shares)))
-        for t in np.flatnonzero(missing.any(-1) & ~missing.all(-1)):
-            found[t] = self._raise(missing[t], level)
-        return found.reshape(*np.shape(y)[:-1], -1)
+        return self._ratios(np.atleast_2d(np.isnan(y)), level).reshape(*np.shape(y)[:-1], -1)
+
+    def _ratios(self, missing: Array, level: float) -> Array:
+        """The same for rows that lack these sensors (T, N)."""
+        patterns, which = patterns_of(missing)
+        found = np.ones((len(patterns), len(self.structure.shares)))
+        for number in np.flatnonzero(patterns.any(-1) & ~patterns.all(-1)).tolist():
+            found[number] = self._raise(patterns[number], level)
+        return found[which]
 
     def _raise(self, missing: Array, level: float) -> Array:
         """The ratio of quantiles (K,) of rows that lack these sensors; 0 where nothing is known of a component."""
-        found, key = self.structure.raised, (missing.tobytes(), level)
+        found, key, none = self.structure.raised, (missing.tobytes(), level), (b"", level)
         ratio = found.get(key)
         if ratio is None:
-            S, given = self.structure.covariance, self._filling(missing)
-            whole, known = (self.structure.quantiles(each, level) for each in (S, S[:, ~missing] @ given))
-            ratio = np.divide(whole, known, out=np.zeros(len(whole)), where=known > 0)
             if len(found) >= PATTERNS:
                 found.clear()
-            found[key] = ratio
+            S = self.structure.covariance
+            if none not in found:
+                found[none] = self.structure.quantiles(S, level)
+            whole, known = found[none], self.structure.quantiles(S[:, ~missing] @ self._filling(missing), level)
+            ratio = found[key] = np.divide(whole, known, out=np.zeros(len(whole)), where=known > 0)
         return ratio
 
     def _filling(self, missing: Array) -> Array:

@@ -14,8 +14,9 @@ from typing import ClassVar, cast
 import numpy as np
 
 from jointset.abilities import Components
+from jointset.algebra.chi_squares import chi_square_quantile
 from jointset.algebra.covariance import Covariance
-from jointset.algebra.partial import chi_square_quantile, largest_quantile
+from jointset.algebra.partial import largest_quantile
 from jointset.algebra.volumes import box_section_log_volume, ellipsoid_log_volume
 from jointset.contracts import Array, Pilot
 from jointset.residuals.component_law import ComponentLaw

@@ -68,14 +68,14 @@ class GapCourse:
             at += count
             G = T.dot(P).dot(T.T)
             G[-1, -1] += own
-            L, failed = dpotrf(G, lower=1)
+            L, failed = dpotrf(G.T, 1, 0, 1)  # lower, not cleaned, in its place: names would cost as much as the sums
             if failed:
                 raise InputError(NOT_DEFINITE)
             pivot = L[-1, -1]
             L[-1, -1] = root * pivot
-            V = dtrtrs(L, T, lower=1)[0]
+            V = dtrtrs(L, T, 1)[0]  # lower
             Y = V.dot(P).T
-            P = dgemm(less, Y, Y, more, P, trans_b=1, overwrite_c=1)
+            P = dgemm(less, Y, Y, more, P, 0, 1, 1)  # Y Y', in the place of P
             pivots.append(pivot)
             solved.append(V)
             if pivot * pivot > FAR * own:
