@@ -229,11 +229,11 @@ BAD_READINGS = {
     "empty file": (lambda: Path("readings.csv").write_text(""), FIT, r"readings\.csv is empty"),
     "ragged": (edit(lambda ls: [*ls[:5], ls[5] + ",1.0", *ls[6:]]), FIT, r"readings\.csv: line 6 has 10 cells"),
     "text cell": (edit(with_cell(9, 3, "broken")), FIT, r"line 10, column 's002': 'broken' is not a number"),
-    "infinite cell": (edit(with_cell(9, 3, "inf")), FIT, r"infinite reading at row 8.*'s002'"),
+    "infinite cell": (edit(with_cell(9, 3, "inf")), FIT, r"infinite reading at line 10.*'s002'"),
     "duplicated sensor": (edit(with_cell(0, 3, "s000")), FIT, r"duplicated sensor 's000'"),
     "constant sensor": (edit(constant), FIT, r"490 steps.*'s000'"),
     "time goes back": (edit(lambda ls: [*ls[:5], ls[6], ls[5], *ls[7:]]), FIT, r"goes back"),
-    "time repeats": (edit(lambda ls: [*ls[:5], ls[4], *ls[6:]]), FIT, r"repeats that of row 3"),
+    "time repeats": (edit(lambda ls: [*ls[:5], ls[4], *ls[6:]]), FIT, r"repeats that of line 5"),
     "too few rows": (edit(lambda ls: ls[:251]), FIT, r"250 rows are too few: .* give 290 rows"),
     "too few rows, of a row": (
         edit(lambda ls: ls[:251]),
@@ -259,6 +259,7 @@ NOTHING = lambda: None  # noqa: E731
 BAD_OPTIONS = {
     "no folder to write": (NOTHING, ["fit", "readings.csv"], r"Missing option '--out' \(.* fit --help lists"),
     "no such option": (NOTHING, [*FIT, "--nope"], r"No such option:? '?--nope"),
+    "no such option before the command": (NOTHING, ["--nope", *FIT], r"No such option:? '?--nope.* --help lists"),
     "no such command": (NOTHING, ["fitt"], r"No such command 'fitt'.* --help lists"),
     "no such command of data": (NOTHING, ["data", "lst"], r"No such command 'lst'"),
     "a word for a number": (NOTHING, [*FIT, "--alpha", "often"], r"Invalid value for '--alpha'"),
@@ -372,7 +373,7 @@ def test_debug_lets_the_error_through(folder: Path) -> None:
 
 
 def test_a_real_process_exits_with_code_2_and_no_traceback(folder: Path) -> None:
-    command = [sys.executable, "-c", "from jointset.cli import main; main()"]
+    command = [sys.executable, "-m", "jointset"]
     plain = subprocess.run([*command, "fit", "nowhere.csv", "--out", "m"], capture_output=True, text=True, check=False)
     assert (plain.returncode, plain.stdout) == (2, "")
     assert plain.stderr == "error: no such file: nowhere.csv; check the path\n"

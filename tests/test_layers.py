@@ -19,7 +19,7 @@ LAYERS = {  # lowest first: a module belongs where the longest of its prefixes s
         door experiments adapters checks __init__""",
     "live": "live",
     "bench, audits, report": "terminal paper pages bench audits report",
-    "commands": "commands cli",
+    "commands": "commands cli __main__",
 }
 
 ALLOWED = {  # who may look up, and why

@@ -103,6 +103,8 @@ def test_what_cannot_be_drawn_is_refused(fitted, ax):
         jointset.plot.region(run.regions, ("s000", "s001"), ax=ax)
     with pytest.raises(InputError, match="two sensors are drawn, got 's000' twice"):
         jointset.plot.region(predictor.predict(), ("s000", "s000"), ax=ax)
+    with pytest.raises(InputError, match="a map is of a panel or a predictor, got a Run"):
+        jointset.plot.map(run, ax=ax)
     gappy = run.values[0].copy()
     gappy[5] = np.nan
     jointset.plot.region(predictor.predict(), ("s000", "s001"), gappy, ax)

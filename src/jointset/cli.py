@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -35,23 +36,36 @@ UsageError: Any = typer.BadParameter.__base__  # of the click that typer uses, w
 class Commands(TyperGroup):
     """Commands that answer bad input with one line on stderr and exit code 2."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read what stands before the command."""
+        with usage_in_a_line(ctx):
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; with --debug the traceback is shown instead."""
         try:
-            return super().invoke(ctx)
+            with usage_in_a_line(ctx):
+                return super().invoke(ctx)
         except (InputError, OSError) as error:
             closed = isinstance(error, OSError) and error.errno == errno.EPIPE  # the reader of our output has gone
             if closed or ctx.params.get("debug"):
                 raise
             typer.echo(f"error: {' '.join(str(error).split())}", err=True)
             raise typer.Exit(2) from None
-        except UsageError as error:
-            if type(error).__name__ == "NoArgsIsHelpError":
-                raise
-            path = ctx.command_path if error.ctx is None else error.ctx.command_path
-            said = " ".join(error.format_message().rstrip(".").split())
-            typer.echo(f"error: {said} ({path} --help lists what there is)", err=True)
-            raise typer.Exit(2) from None
+
+
+@contextmanager
+def usage_in_a_line(ctx: Any) -> Iterator[None]:
+    """Answer a wrong option or argument with one line on stderr and exit code 2."""
+    try:
+        yield
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        path = ctx.command_path if error.ctx is None else error.ctx.command_path
+        said = " ".join(error.format_message().rstrip(".").split())
+        typer.echo(f"error: {said} ({path} --help lists what there is)", err=True)
+        raise typer.Exit(2) from None
 
 
 COMMANDS: dict[str, dict[str, Callable[..., None]]] = {  # as `jointset --help` groups them

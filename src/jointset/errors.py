@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 
 class InputError(ValueError):
     """Bad input. The message is one line; the command line prints it and exits with code 2."""
+
+
+class BadRow(InputError):
+    """Bad input in rows of a table, which `say` is given a function to name: whoever knows the file names its lines.
+
+    >>> print(BadRow(lambda place: f"no time in {place(3)}"))
+    no time in row 3 (from 0)
+    """
+
+    def __init__(self, say: Callable[[Callable[[int], str]], str]) -> None:
+        super().__init__(say(lambda row: f"row {row} (from 0)"))
+        self.say = say
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[str]]:
+        return InputError, (str(self),)
 
 
 def require(condition: bool, message: str) -> None:

@@ -16,7 +16,7 @@ from jointset.calibration.shared_level import AnyRule, expecting, moved, one_sco
 from jointset.contracts import Array, Filter, Fittable, Forecast, Reading, Readings, Region, Score
 from jointset.errors import InputError, require
 from jointset.horizons.around import predicted_ahead, run_through, stepped
-from jointset.horizons.calibrating_ahead import horizon_for
+from jointset.horizons.calibrating_ahead import calibrate
 from jointset.horizons.horizon import Horizon
 from jointset.horizons.sets_ahead import AheadSets
 from jointset.inputs.graph_edges import Edges
@@ -25,7 +25,7 @@ from jointset.inputs.outliers import scorable
 from jointset.inputs.sensor_health import Health, Usual, observe, observe_rows, start_health
 from jointset.inputs.sensor_places import Places
 from jointset.panel import Panel
-from jointset.predicting.calibrating import at_level, calibrate, gap_scale, note_of, rewrapped, watch_from
+from jointset.predicting.calibrating import at_level, gap_scale, note_of, rewrapped, watch_from
 from jointset.predicting.describing import facts_of, line_of
 from jointset.predicting.explaining import Explains
 from jointset.predicting.fitting import fit
@@ -154,12 +154,11 @@ class JointPredictor(Explains):
         """Score a panel from a fresh filter state and set the radius; the state is then carried on.
 
         With a `horizon` of H > 1 the sets of the next H steps are calibrated too, for `predict(horizon=H)`.
-        `progress` is told how many rows were scored, block by block.
+        `progress` is told how many rows were done, or what the work that was done counts for in rows.
         """
         rows, self.horizon, self.health = self._panel(panel), None, None
-        calibrate(self, rows, progress)
+        self.horizon = calibrate(self, rows, horizon, progress)
         self.calibrated_on, self.fill_quantiles = rows, None
-        self.horizon = None if horizon == 1 else horizon_for(self, rows, horizon)
         if self.note:
             warnings.warn(f"{message_start(self.filter)}{self.note}", stacklevel=2)
         return self

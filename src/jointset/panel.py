@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from jointset import graph as graphs
 from jointset.contracts import Array
-from jointset.errors import InputError, require, some
+from jointset.errors import BadRow, InputError, require, some
 from jointset.inputs.panel_checks import check_shape, numbers, read_only, sensor_index, sensor_names, shaped, stamps
 from jointset.inputs.times import Time, epoch_seconds, iso
 from jointset.support.atomic import whole_file
@@ -292,8 +292,8 @@ def _check_finite(panel: Panel) -> None:
         return  # the usual case, without a temporary array
     t, i = np.argwhere(np.isinf(values))[0]
     time = "" if panel.timestamps is None else f" ({iso(panel.timestamps[t])})"
-    place = f"row {t} (from 0){time}, sensor {panel.sensors[i]!r}"
-    raise InputError(f"infinite reading at {place}: write a number, or NaN where it is missing")
+    where = f"{time}, sensor {panel.sensors[i]!r}"
+    raise BadRow(lambda place: f"infinite reading at {place(t)}{where}: write a number, or NaN where it is missing")
 
 
 def _narrow(array: Array) -> Array:

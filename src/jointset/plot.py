@@ -73,6 +73,8 @@ def band(run: Run, sensor: str, ax: Axes | None = None, *, color: str = LINE) ->
 
 def map(network: Panel | JointPredictor, values: Any = None, ax: Axes | None = None, *, cmap: str = "YlOrRd") -> Axes:
     """The sensors where they are, or laid out by their graph; coloured by a number each, such as `contributions(y)`."""
+    panel = isinstance(network, Panel)
+    require(panel or hasattr(network, "places"), f"a map is of a panel or a predictor, got a {type(network).__name__}")
     ax, sensors = _axes(ax), network.sensors
     if isinstance(network, Panel):
         drawn = drawing(places_of(network), edges_of(network.adjacency), len(sensors))

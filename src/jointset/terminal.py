@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -20,6 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from jointset.errors import InputError
+from jointset.support.how_far import Told, listening
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
@@ -57,19 +57,35 @@ def phases(total: int, *, alike: bool = False) -> Iterator[Callable[..., None]]:
         yield started
 
 
-def one_by_one(started: Callable[..., None]) -> Callable[[str], None]:
-    """A progress function for things that are alike: when one of them starts, the one before it is done."""
-    done = chain([0], repeat(1))
-    return lambda what: started(what, next(done))
+@contextmanager
+def working() -> Iterator[Callable[[str], None]]:
+    """Say on a terminal what is at work, told by its name, how much of all is done and how long the rest will take."""
+    what, last = "", (0, 1)
+    with phases(1) as started:
+
+        def told(step: int, steps: int, loss: float) -> None:
+            nonlocal last
+            last = step, steps
+            shown(step, steps, loss)
+
+        def begun(name: str) -> None:
+            nonlocal what
+            what = name
+            shown(*last, math.nan)
+
+        shown = stepped(started, lambda: what)
+        with listening(told):
+            yield begun
 
 
 @contextmanager
 def busy(what: str) -> Iterator[Callable[..., Callable[[int], None]]]:
     """Say on a terminal what is going on, and for how long, where that may take more than two seconds.
 
-    Where there are rows to count, give what is yielded their number: it makes a progress function for them.
+    Where there are rows to count, give what is yielded their number: it makes a progress function for them. Work that
+    tells how far it is (`jointset.support.how_far`) is listened to.
     """
-    with phases(1) as started:
+    with phases(1) as started, listening(stepped(started, lambda: what)):
         started(what, 0)
         yield partial(counted, started, what)
 
@@ -89,13 +105,17 @@ def counted(started: Callable[..., None], what: str, total: int, unit: str = "ro
     return more
 
 
-def stepped(started: Callable[..., None], what: str) -> Callable[[int, int, float], None]:
+def stepped(started: Callable[..., None], what: str | Callable[[], str]) -> Told:
     """A progress function for a fit: it tells a bar of `phases` how much is done, and how long the rest will take."""
-    begun = time.perf_counter()
+    begun, at, shown = time.perf_counter(), -math.inf, ""
 
     def step_done(step: int, total: int, loss: float) -> None:
-        left = (time.perf_counter() - begun) / max(step, 1) * (total - step)
-        started(f"{what}, {100 * step // total} %, {duration(left)} left", 0)
+        nonlocal at, shown
+        now, name = time.perf_counter(), what if isinstance(what, str) else what()
+        if now - at < PAUSE and name == shown:
+            return
+        at, shown, left = now, name, (now - begun) / max(step, 1) * (total - step)
+        started(f"{name}, {100 * step // total} %, {duration(left)} left" if step else name, 0)
 
     return step_done
 

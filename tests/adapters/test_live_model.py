@@ -25,6 +25,7 @@ def taught(rows, count):
 
 def test_nothing_is_said_before_there_are_enough_rows(rows):
     model = taught(rows, 369)
+    assert repr(model) == "LiveModel(kalman; 369 of 370 rows gathered)"
     assert not model.ready and model.predict_one() == {} == model.blame_one(rows[369])
     assert model.score_one(rows[369]) == 0.0
     with pytest.raises(InputError, match="1 more are needed"):
@@ -33,6 +34,7 @@ def test_nothing_is_said_before_there_are_enough_rows(rows):
 
 def test_then_it_is_the_predictor(rows):
     model = taught(rows, 390)
+    assert repr(model).startswith("LiveModel(kalman; JointPredictor(")
     values = np.array([[*row.values()] for row in rows])
     same = jointset.predictor("kalman", warmup=30).fit(values[:250]).calibrate(values[250:370])
     for row in values[370:390]:

@@ -20,6 +20,7 @@ def long():
 def test_forecasts_are_those_of_the_predictor(long):
     early = long[long.ds < "2024-01-29"]
     model = LongForecast("kalman", level=80).fit(early.sample(frac=1, random_state=1))
+    assert repr(model).startswith("LongForecast(kalman at 80 %; JointPredictor(")
     found = model.predict()
     assert list(found) == ["unique_id", "ds", "jointset-kalman", "jointset-kalman-lo-80", "jointset-kalman-hi-80"]
     assert sorted(found.unique_id) == ["u", "v", "w"] and set(found.ds) == {pd.Timestamp("2024-01-29")}

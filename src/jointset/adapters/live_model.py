@@ -48,6 +48,10 @@ class LiveModel:
         self._rows: list[dict[str, float]] = []
         self.predictor: JointPredictor | None = None
 
+    def __repr__(self) -> str:
+        gathered = f"{len(self._rows):,} of {self.fit_after + self.calibrate_on:,} rows gathered"
+        return f"LiveModel({self.method}; {self.predictor or gathered})"
+
     @property
     def ready(self) -> bool:
         """Whether it has gathered enough rows to predict."""

@@ -48,6 +48,9 @@ class LongForecast:
         self.predictor: JointPredictor | None = None
         self.cadence = 0
 
+    def __repr__(self) -> str:
+        return f"LongForecast({self.method} at {self.level:g} %; {self.predictor or 'not fitted yet'})"
+
     def panel(self, df: pd.DataFrame) -> Panel:
         """The panel of a long data frame."""
         return Panel.from_long(df, time=self.time_col, sensor=self.id_col, value=self.target_col)

@@ -12,6 +12,7 @@ from jointset.audits.questions import AUDITS, audits_named
 from jointset.audits.subject import Skip, Subject, subject_of_cell, subject_of_model
 from jointset.errors import InputError
 from jointset.panel import Panel
+from jointset.support.how_far import each, part
 from jointset.writing import json_ready
 
 if TYPE_CHECKING:
@@ -62,9 +63,11 @@ def audit_cell(
     chosen = audits_named(audits)
     if progress is not None:
         progress("fitting")
-    predictor = fitted_row(method, cell, alpha, seed, training=training)
+    with part(1, 2):
+        predictor = fitted_row(method, cell, alpha, seed, training=training)
     subject = subject_of_cell(predictor, cell, method, seed=seed, training=training, progress=progress)
-    found = collect(subject, chosen, progress)
+    with part(2, 2):
+        found = collect(subject, chosen, progress)
     for name, record in found.items():
         record.update(compared(name, record, cell.name, method))
     return json_ready(found)
@@ -77,7 +80,7 @@ def collect(subject: Subject, names: Sequence[str], progress: Started | None = N
     its colour, None where it does not say whether to rely on the sets.
     """
     found: dict[str, Any] = {}
-    for name in names:
+    for name in each(names):
         if progress is not None:
             progress(name)
         start = time.perf_counter()

@@ -18,6 +18,7 @@ from jointset.audits.records import SMALL, Record, decay_curve, forgotten_after,
 from jointset.audits.subject import Subject
 from jointset.contracts import Array, Filter
 from jointset.predicting.fitting import one_thread
+from jointset.support.how_far import part
 
 PAIRS = 30
 STEPS = 200
@@ -155,7 +156,8 @@ def sensitivity(
         with one_thread():
             return coupled(filter, states, rows, floor, THREADS)
 
-    many = run(most_pairs, 1.0, rows)
+    with part(1, 2):
+        many = run(most_pairs, 1.0, rows)
     wanted = [(int(steps), PAIRS, 1.0) for steps in grid["steps"]]
     wanted += [(STEPS, int(pairs), 1.0) for pairs in grid["pairs"]]
     wanted += [(STEPS, PAIRS, float(scale)) for scale in grid["scale"]]

@@ -19,6 +19,7 @@ from jointset.contracts import Array, Filter
 from jointset.errors import require
 from jointset.filters.held_out import normal_law, normal_run
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
+from jointset.support.how_far import tell
 
 
 class Fit(NamedTuple):
@@ -110,6 +111,7 @@ def coupled(filter: Filter[Any], states: Sequence[Any], values: Array, floor: fl
     distances = np.zeros((len(states) - 1, len(values)))
     for t, laws in enumerate(trajectories(filter, states, values)):
         distances[:, t] = distances_from(laws[0], laws[1:], threads)
+        tell(t + 1, len(values))
         if distances[:, t].max() < floor:
             break
     return distances

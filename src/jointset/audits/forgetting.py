@@ -18,6 +18,7 @@ from jointset.audits.records import Record, decay_curve, forgotten_after, rate_w
 from jointset.audits.subject import Subject
 from jointset.contracts import Array, Filter
 from jointset.laws import AnyLaw
+from jointset.support.how_far import each
 
 STEPS = 200
 COPIES = 5
@@ -160,7 +161,8 @@ def robustness(
     wanted += [(STEPS, copies, 1.0, WINDOW) for copies in GRID["copies"]]
     wanted += [(STEPS, COPIES, scale, WINDOW) for scale in GRID["scale"]]
     wanted += [(STEPS, COPIES, 1.0, window) for window in GRID["window"]]
-    runs = {scale: coupled_scores(filter, rows, max(GRID["copies"]), scale, score, seed) for scale in GRID["scale"]}
+    most = max(GRID["copies"])
+    runs = {scale: coupled_scores(filter, rows, most, scale, score, seed) for scale in each(GRID["scale"])}
     found = []
     for steps, copies, scale, window in dict.fromkeys(wanted):
         result = _forgetting(runs[scale][: copies + 1, :steps], window, scale)

@@ -16,6 +16,7 @@ from jointset.audits.records import Record, curve, percentiles
 from jointset.audits.subject import Subject
 from jointset.contracts import Array, Filter, Law
 from jointset.errors import require
+from jointset.support.how_far import each
 
 DIRECTIONS = 12  # per step and length, as in the paper
 SCALES = (1e-3, 1e-2, 1e-1)
@@ -54,7 +55,7 @@ def root_score_lipschitz(
     chosen = np.unique(np.linspace(first, len(values) - 1, min(steps, len(values) - first)).astype(int))
     rng = np.random.default_rng(seed)
     quotients, at = [], 0
-    for t in chosen.tolist():
+    for t in each(chosen.tolist()):
         _, state = filter.run(values[at:t], state)
         at = t
         if np.isnan(values[t]).all():

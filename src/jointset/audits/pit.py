@@ -18,6 +18,7 @@ from jointset.audits.records import Record, curve, kept_sensors, left_out_words
 from jointset.audits.subject import Subject
 from jointset.contracts import Array
 from jointset.errors import require
+from jointset.support.how_far import each
 
 LEVEL = 0.05  # of the corrected test
 FEWEST = 20  # readings of a sensor that can be tested
@@ -67,7 +68,7 @@ def pit(mean: Array, variance: Array, values: Array, timestamps: Array | None = 
     require(bool((seen.sum(axis=0) >= FEWEST).all()), f"the PIT test needs at least {FEWEST} readings of every sensor")
     statistic, p_value = np.empty(n), np.empty(n)
     causes, shapes = [], []
-    for i in range(n):
+    for i in each(range(n)):
         here = z[seen[:, i], i]
         u = ndtr(here)
         result = kstest(u, "uniform")

@@ -18,6 +18,7 @@ from jointset.joint_predictor import Run
 from jointset.panel import Panel
 from jointset.predicting.integrated_time import LAGS, integrated_time
 from jointset.scores import Mahalanobis
+from jointset.support.how_far import each, part
 
 if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
@@ -108,8 +109,10 @@ def warmup_sweep(predictor: JointPredictor, calibration: Panel, test: Panel, war
     probe.calibration = Split(predictor.alpha)
     probe.calibration_state = probe.calibration.start(predictor.calibration_scores)
     probe.filter_state = probe.filter.start()
-    scores = probe.run(calibration, regions=False).score
-    run = probe.run(test, regions=False)
+    with part(1, 2):
+        scores = probe.run(calibration, regions=False).score
+    with part(2, 2):
+        run = probe.run(test, regions=False)
     needed = minimum_scores(predictor.alpha)
     rows = []
     for t0 in warmups:
@@ -146,7 +149,7 @@ def rank_sweep(
     from jointset.experiments.rows import fitted_row
 
     rows = []
-    for rank in ranks:
+    for rank in each(ranks):
         predictor = fitted_row(method, cell, alpha, seed, training={**(training or {}), "rank": rank})
         run = predictor.run(cell.test, regions=False)
         sizes = (float(np.mean(size)) for size in (run.width, run.width_full, run.log_volume))

@@ -16,6 +16,7 @@ from typing import Any
 from jointset.bench.plan import Task
 from jointset.bench.processes import deaf, single_threaded, starter, take
 from jointset.bench.task import Done, failure, run_task
+from jointset.support.how_far import FINE, listening, tell
 
 TRIES = 3  # workers a task may take down before it is given up
 STARTED = "started"  # the first word of a worker
@@ -33,16 +34,17 @@ class Worker:
             self.process.start()
         far.close()  # so that a dead worker ends the line
         self.task: Task | None = None
+        self.share = 0.0  # of the task that is done
         self.place: tuple[str, str, int] | None = None  # the cell it has at hand
 
     def give(self, task: Task) -> None:
         """Hand a task over; a worker that is already dead is noticed when its answer is read."""
-        self.task, self.place = task, task.place
+        self.task, self.place, self.share = task, task.place, 0.0
         with suppress(OSError):
             self.line.send(task)
 
-    def answer(self) -> Done | str | None:
-        """The finished task, STARTED once before the first, or None where the worker died."""
+    def answer(self) -> Done | str | float | None:
+        """The finished task, STARTED once before the first, how much of one is done, or None where the worker died."""
         try:
             return self.line.recv()
         except (EOFError, OSError):
@@ -58,16 +60,25 @@ class Worker:
 def serve(line: Connection, environment: dict[str, str]) -> None:
     """Work of a worker process: tasks in, finished ones out, until the line ends."""
     take(environment)
+
+    def told(step: int, steps: int, loss: float) -> None:
+        with suppress(OSError):
+            line.send(step / steps)
+
     with suppress(EOFError, OSError):
         line.send(STARTED)
         while True:
-            line.send(run_task(line.recv()))
+            task = line.recv()
+            with listening(told):
+                done = run_task(task)
+            line.send(done)
 
 
 def run_local(tasks: Sequence[Task], jobs: int = 1) -> Iterator[Done]:
     """Finished tasks as they come from `jobs` processes."""
     context = starter()
     waiting, deaths = list(tasks), dict.fromkeys(tasks, 0)
+    whole, worked = sum(task.weight for task in tasks), 0.0
     workers: list[Worker] = []
     started = False
     try:
@@ -82,6 +93,11 @@ def run_local(tasks: Sequence[Task], jobs: int = 1) -> Iterator[Done]:
                 started = started or done is not None
                 if isinstance(done, str):
                     continue
+                if isinstance(done, float):
+                    worker.share = done
+                    at_work = sum(one.share * one.task.weight for one in workers if one.task)
+                    tell(int(FINE * (worked + at_work) / whole), FINE)
+                    continue
                 worker.task = None
                 if done is None:
                     worker.stop()
@@ -93,6 +109,7 @@ def run_local(tasks: Sequence[Task], jobs: int = 1) -> Iterator[Done]:
                     done = failure(task, DIED if started else NEVER)
                 elif waiting:  # before the rows are written: a worker does not wait for that
                     worker.give(_next(waiting, worker, workers))
+                worked += task.weight
                 yield done
             for worker in workers:  # those that had nothing to do until a task came back
                 if worker.task is None and waiting:

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from jointset.bench.plan import Task
 from jointset.bench.task import Done
+from jointset.support.how_far import listening
 from jointset.terminal import duration, note
 
 
@@ -27,15 +28,21 @@ def shown(tasks: Sequence[Task]) -> Iterator[Callable[[Done], None]]:
 def _bar(tasks: Sequence[Task], console: Console) -> Iterator[Callable[[Done], None]]:
     columns = (TextColumn("{task.fields[count]}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"))
     bar = Progress(*columns, TimeRemainingColumn(), TextColumn("{task.description}"), console=console, transient=True)
-    total = len(tasks)
-    with bar:
-        work = bar.add_task("", total=sum(task.weight for task in tasks), count=f"0/{total}")
-        count, told = 0, set[str]()
+    total, whole = len(tasks), sum(task.weight for task in tasks)
+    work = bar.add_task("", total=whole, count=f"0/{total}")
+    count, worked, told = 0, 0.0, set[str]()
+
+    def heard(step: int, steps: int, loss: float) -> None:
+        bar.update(work, completed=max(worked, whole * step / steps))
+
+    bar.advance(work, 1e-9 * whole)  # the time left is reckoned from the first to the last that was told
+    with bar, listening(heard):
 
         def finished(done: Done) -> None:
-            nonlocal count
-            count += 1
-            bar.update(work, description=what(done.task), advance=done.task.weight, count=f"{count}/{total}")
+            nonlocal count, worked
+            count, worked = count + 1, worked + done.task.weight
+            so_far = max(worked, bar.tasks[0].completed)
+            bar.update(work, description=what(done.task), completed=so_far, count=f"{count}/{total}")
             if (state := _state(done, told)) != "ok":
                 bar.console.print(f"{what(done.task)}: {state}", markup=False, highlight=False)
             for text in _notes(done, told):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jointset.bench.report_audits import Shown, audits_shown
 from jointset.bench.report_groups import METRICS, Group, Panel, panels, reference
@@ -16,41 +16,55 @@ from jointset.bench.tables.measured import SLACK
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.pages.shell import render_page, write_text
-from jointset.predicting.passes import Counting, silent
+from jointset.support.how_far import each, part, tell
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+PIECE = 2000  # rows taken from a table at a time
 SCRIPTS = ("elements.js", "page.js", "table.js", "scales.js", "charts.js", "figures.js", "course.js")
 
 
-def write_report(folder: str | Path, out: str | Path | None = None, counting: Counting = silent) -> Path:
+def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
     """Write the page of a results folder, by default to `report.html` in it; gives its path."""
     page = Path(folder) / "report.html" if out is None else Path(out)
-    write_text(page, render(folder, counting))
+    write_text(page, render(folder))
     return page
 
 
-def render(folder: str | Path, counting: Counting = silent) -> str:
+def render(folder: str | Path) -> str:
     """The page of a results folder as text."""
-    rows = [{str(name): value for name, value in row.items()} for row in read_results(folder).to_dict("records")]
+    with part(1, 4):
+        rows = rows_of(read_results(folder))
     shown, audits = panels(rows), audits_shown(folder)
     require(bool(rows or audits), f"no finished results in {folder}: `jointset bench --out {folder}` writes them")
+    with part(2, 4):
+        verdicts = [verdict(panel) for panel in each(shown)]
+    with part(3, 4):
+        data = page_data(folder, shown, audits)
     words = {
         "opening": opening(shown),
-        "verdicts": [verdict(panel) for panel in shown],
+        "verdicts": verdicts,
         "slack": 100 * SLACK,
         "audits": audits,
         "runs": [provenance(run) for run in read_runs(folder)],
         "facts": facts(rows),
         "created": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     }
-    return render_page("benchmark", words, SCRIPTS, page_data(folder, shown, audits, counting))
+    return render_page("benchmark", words, SCRIPTS, data)
 
 
-def page_data(
-    folder: str | Path, shown: Sequence[Panel], audits: Sequence[Shown], counting: Counting = silent
-) -> dict[str, Any]:
+def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table as dictionaries."""
+    pieces = [table[first : first + PIECE] for first in range(0, len(table), PIECE)]
+    records = (row for piece in each(pieces) for row in piece.to_dict("records"))
+    return [{str(name): value for name, value in row.items()} for row in records]
+
+
+def page_data(folder: str | Path, shown: Sequence[Panel], audits: Sequence[Shown]) -> dict[str, Any]:
     """Everything the page's tables and figures show, as plain numbers and words."""
     groups = [group for panel in shown for group in panel.groups]
-    found, more = Traces(folder, sum(bool(group.rows) for group in groups)), counting(len(groups), "method")
+    found, done = Traces(folder, sum(bool(group.rows) for group in groups)), 0
     listed = []
     for place, panel in enumerate(shown):
         for label, group in zip(panel.labels, panel.groups, strict=True):
@@ -72,7 +86,8 @@ def page_data(
                     "trace": found.add(place, group),
                 }
             )
-            more(1)
+            done += 1
+            tell(done, len(groups))
     return {
         "metrics": METRICS,
         "panels": [

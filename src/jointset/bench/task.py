@@ -29,6 +29,7 @@ from jointset.datasets.origins import Source, file_source, named_source
 from jointset.datasets.sources.entry import DataWarning
 from jointset.errors import InputError
 from jointset.filters.recipes import Recipe
+from jointset.support.how_far import each, telling
 
 NAN = float("nan")
 SOURCES: dict[str, Source] = {}  # readings that were brought here; others are looked for on this machine
@@ -113,7 +114,7 @@ def _rows(task: Task, cell: Cell) -> tuple[Found, dict[tuple[str, int], str], di
     traces: dict[str, dict[str, Array]] = {}
     measured: dict[str, tuple[Any, dict[str, Any]]] = {}
     means, seconds = _backbones(task, cell)
-    for method in dict.fromkeys(bare(name) for name in task.names):
+    for method in each([*dict.fromkeys(bare(name) for name in task.names)]):
         names = [name for name in task.names if bare(name) == method]
         curve: list[tuple[int, float]] = []  # of a learned filter: step and loss, mean over seeds
         for name, seed, result in _attempts(task, cell, names, means, curve):
@@ -142,8 +143,11 @@ def _attempts(
     """
     from jointset.experiments.rows import run_rows
 
+    heard = telling()
+
     def told(step: int, total: int, loss: float) -> None:
         curve.append((step, loss))
+        heard(step, total, loss)
 
     alpha, lacking = task.settings.alpha, [(name, seed) for name in names for seed in task.seeds]
     try:

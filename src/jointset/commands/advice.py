@@ -10,7 +10,7 @@ import typer
 from jointset.catalogue import ONE_AT_A_TIME, PUBLISHED, TABLE
 from jointset.errors import InputError
 from jointset.joint_predictor import JointPredictor
-from jointset.methods import Name, parse, predictor_for, rule_of, taken_by_fit
+from jointset.methods import Name, parse, predictor_for, rule_of
 from jointset.panel import Panel
 from jointset.predicting.promise import FAR, Promise, promise_of
 from jointset.runs import Run
@@ -44,7 +44,7 @@ def beside(name: Name, run: Run, blocks: tuple[Panel, Panel, Panel], **how: Any)
             simple = str(Name(method, "lean" if leaning else name.geometry, wrap))
             try:
                 predictor, what = predictor_for(simple, **how), f"{simple}, to compare"
-                predictor.fit(train, **taken_by_fit(predictor.filter, progress=stepped(started, what)))
+                predictor.fit(train, progress=stepped(started, what))
                 more = counted(started, what, len(calibrating) + len(test))
                 predictor.calibrate(calibrating, progress=more)
                 runs[simple] = predictor.run(test, regions=False, progress=more)

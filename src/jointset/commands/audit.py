@@ -10,7 +10,8 @@ import typer
 
 from jointset.commands import completion, readings
 from jointset.errors import InputError, require, some
-from jointset.terminal import note, one_by_one, phases, show_json, show_table
+from jointset.support.how_far import part
+from jointset.terminal import note, show_json, show_table, working
 
 if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
@@ -39,15 +40,30 @@ def audit_command(
     out: Annotated[Path | None, typer.Option(help="Results folder: one JSON file for each filter.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     html: Annotated[Path | None, typer.Option(help="Page to write with verdicts and decay plots.")] = None,
-    audits: Annotated[str | None, typer.Option(help="Audits to run, comma-separated; `rank` only on request.")] = None,
+    audits: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=completion.listed(completion.audits_known),
+            help="Audits to run, comma-separated; `rank` only on request.",
+        ),
+    ] = None,
     protocol: Annotated[
-        str | None, typer.Option(help="With --cells: text, table or fit; by default fit for files, else text.")
+        str | None,
+        typer.Option(
+            autocompletion=completion.protocols,
+            help="With --cells: text, table or fit; by default fit for files, else text.",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of training and of the perturbations.")] = 0,
     alpha: Annotated[float, typer.Option(help="With --cells: miss rate.")] = 0.1,
-    recipe: Annotated[str | None, typer.Option(help="Learned filters: fast, paper, or sharp (gnf-node).")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(autocompletion=completion.recipes, help="Learned filters: fast, paper, or sharp (gnf-node)."),
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Learned filters: number of optimiser steps.")] = None,
-    device: Annotated[str, typer.Option(help="Learned filters: cpu or cuda.")] = "cpu",
+    device: Annotated[
+        str, typer.Option(autocompletion=completion.devices, help="Learned filters: cpu or cuda.")
+    ] = "cpu",
     again: Annotated[bool, typer.Option("--again", help="Also redo what lies in the results folder.")] = False,
     layout: readings.Layout = "auto",
     time_column: readings.TimeColumn = None,
@@ -106,8 +122,8 @@ def _audit_model(
     silent = [name for name, seen in zip(data.sensors, data.mask.T, strict=True) if not seen.any()]
     if silent:
         note(f"no reading of {some(silent)} in these rows: audits of single sensors leave them out")
-    with phases(len(names), alike=True) as started:
-        found = audit(predictor, data, audits=names, seed=seed, progress=one_by_one(started))
+    with working() as begun:
+        found = audit(predictor, data, audits=names, seed=seed, progress=begun)
     facts = about(
         panel.name.partition(".")[0], model.resolve().name, seed=seed, alpha=predictor.alpha, n=data.n_sensors
     )
@@ -175,15 +191,17 @@ def _audit_cells(
     }
     failed: list[str] = []
     audited, whole = {}, list[dict[str, Any]]()
-    with phases(sum(len(todo) + bool(todo) for todo in lacking.values()), alike=True) as bar:
-        started = one_by_one(bar)
+    number, parts = 0, sum(map(bool, lacking.values()))
+    with working() as begun:
         loaded: tuple[str, Any] = ("", None)
         for (name, method), todo in lacking.items():
             if todo:
+                number += 1
                 try:
                     loaded = loaded if loaded[0] == name else (name, cell_named(name, protocol, seed))
                     before, how = known[name, method], asked[name, method]
-                    content = _one_cell(loaded[1], method, todo, before, how, training, started)
+                    with part(number, parts):
+                        content = _one_cell(loaded[1], method, todo, before, how, training, begun)
                 except Exception as error:  # data that is not here, or a filter that does not fit, stops no other
                     failed.append(f"{name}, {method}: {message(error)}")
                     continue
@@ -220,14 +238,14 @@ def _one_cell(
     before: dict[str, Any],
     asked: dict[str, Any],
     training: dict[str, Any],
-    started: Callable[..., None],
+    begun: Callable[[str], None],
 ) -> dict[str, Any]:
     from jointset.audits.collect import audit_cell
     from jointset.audits.questions import AUDITS
     from jointset.audits.stored import about
 
     def told(what: str) -> None:
-        started(f"{cell.name}, {method}: {what}")
+        begun(f"{cell.name}, {method}: {what}")
 
     options = {"audits": todo, "alpha": asked["alpha"], "seed": asked["seed"], "training": training, "progress": told}
     found = audit_cell(method, cell, **options)

@@ -55,12 +55,16 @@ def bench_command(
         bool, typer.Option("--swap", help="Run filters around every backbone's mean too, not only their own.")
     ] = False,
     alpha: Annotated[float, typer.Option(help="Miss rate: 0.1 asks for 90 % coverage.")] = 0.1,
-    recipe: Annotated[str, typer.Option(help="Learned filters: fast, paper, or sharp (gnf-node).")] = "",
+    recipe: Annotated[
+        str, typer.Option(autocompletion=completion.recipes, help="Learned filters: fast, paper, or sharp (gnf-node).")
+    ] = "",
     jobs: Annotated[int | None, typer.Option(help="Worker processes; by default one a core, one for cuda.")] = None,
     engine: Annotated[
         str, typer.Option(help="local, dask (workers here), or dask:tcp://HOST:PORT (a scheduler of yours).")
     ] = "local",
-    device: Annotated[str, typer.Option(help="Learned filters and backbones: cpu or cuda.")] = "cpu",
+    device: Annotated[
+        str, typer.Option(autocompletion=completion.devices, help="Learned filters and backbones: cpu or cuda.")
+    ] = "cpu",
     pilot: Annotated[
         str,
         typer.Option(

@@ -16,6 +16,11 @@ def one_of(*words: str) -> Completion:
     return lambda incomplete: _beginning(incomplete, words)
 
 
+recipes = one_of("fast", "paper", "sharp")
+devices = one_of("cpu", "cuda")
+protocols = one_of("text", "table", "fit")
+
+
 def listed(known: Completion) -> Completion:
     """The same for the last item of a comma-separated list; what the list has already is not offered again.
 
@@ -56,6 +61,39 @@ def bench_cells(incomplete: str) -> list[str]:
 
     cells = (name for names in CELL_GROUPS.values() for name in names)
     return list(dict.fromkeys([*_beginning(incomplete, (*cells, *CELL_GROUPS)), *data_known(incomplete)]))
+
+
+def rules_known(incomplete: str) -> list[str]:
+    """Calibration rules that begin so.
+
+    >>> rules_known("sp")
+    ['split', 'split-tail']
+    """
+    from jointset.calibration import FORMS, RULES
+
+    return _beginning(incomplete, (*RULES, *FORMS))
+
+
+def audits_known(incomplete: str) -> list[str]:
+    """Audits that begin so.
+
+    >>> audits_known("rho_D")
+    ['rho_DL']
+    """
+    from jointset.audits.questions import AUDITS
+
+    return _beginning(incomplete, AUDITS)
+
+
+def tables_known(incomplete: str) -> list[str]:
+    """Tables of results that begin so.
+
+    >>> tables_known("win")
+    ['windows']
+    """
+    from jointset.bench.tables import NAMES
+
+    return _beginning(incomplete, NAMES)
 
 
 def data_known(incomplete: str) -> list[str]:

@@ -72,18 +72,24 @@ def fit_command(
     calibration: Annotated[
         str | None,
         typer.Option(
+            autocompletion=completion.rules_known,
             help="split, aci, agaci, dtaci, pid, sfogd, saocp, eci, window, auto, or clock-RULE; else aci for "
-            "default and quick, split for the others."
+            "default and quick, split for the others.",
         ),
     ] = None,
     alpha: readings.Alpha = 0.1,
     warmup: Annotated[int, typer.Option(help="First calibration row whose score counts.")] = 50,
     horizon: Annotated[int, typer.Option(help="Steps ahead that sets are calibrated for, beside the next one.")] = 1,
     raw: Annotated[bool, typer.Option("--raw", help="Filter the values as they are, not standardised.")] = False,
-    recipe: Annotated[str | None, typer.Option(help="Learned filters: fast, paper, or sharp (gnf-node).")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(autocompletion=completion.recipes, help="Learned filters: fast, paper, or sharp (gnf-node)."),
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Learned filters: number of optimiser steps.")] = None,
     seed: Annotated[int, typer.Option(help="Learned filters: seed of the training run.")] = 0,
-    device: Annotated[str, typer.Option(help="Learned filters: cpu or cuda.")] = "cpu",
+    device: Annotated[
+        str, typer.Option(autocompletion=completion.devices, help="Learned filters: cpu or cuda.")
+    ] = "cpu",
     checkpoint: Annotated[
         Path | None, typer.Option(help="Learned filters: file to resume from after a kill; deleted at the end.")
     ] = None,
@@ -163,11 +169,11 @@ def fit_command(
         require_scores(len(data), len(calibrating), alpha, warmup, 1.0 - train_share - test_share)
         started("fitting")
 
-        trained = training_told(started)
-        told = taken_by_fit(predictor.filter, progress=trained, checkpoint=checkpoint)
+        trained = training_told(started) if learned else stepped(started, "fitting")
+        told = taken_by_fit(predictor.filter, checkpoint=checkpoint)
         require(checkpoint is None or "checkpoint" in told, f"{method} keeps no checkpoint: leave it out")
         with naming_the(method):
-            predictor.fit(train, **told)
+            predictor.fit(train, progress=trained, **told)
             started("calibrating")
             counting = counted(started, "calibrating", len(calibrating))
             predictor.calibrate(calibrating, horizon=horizon, progress=counting)

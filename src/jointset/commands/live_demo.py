@@ -56,13 +56,13 @@ def live_demo(out: Path, seed: int, alpha: float, port: int) -> None:
 
 
 def _fit(folder: Path, seed: int, alpha: float, told: Told) -> None:
-    from jointset.methods import predictor_for, taken_by_fit
+    from jointset.methods import predictor_for
 
     require(seed >= 0, f"the seed must be a whole number >= 0, got {seed}")
     rows = simulate_city(TRAIN + CALIBRATION, seed)
     predictor = predictor_for(METHOD, alpha=alpha)
     told(0, 1, float("nan"))
-    predictor.fit(rows[:TRAIN], **taken_by_fit(predictor.filter, progress=told)).calibrate(rows[TRAIN:]).save(folder)
+    predictor.fit(rows[:TRAIN], progress=told).calibrate(rows[TRAIN:]).save(folder)
 
 
 def _send(url: str, seed: int) -> None:

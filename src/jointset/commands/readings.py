@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from jointset.commands.completion import one_of
 from jointset.terminal import busy, note
 
 if TYPE_CHECKING:
@@ -16,7 +17,13 @@ if TYPE_CHECKING:
 
 Alpha = Annotated[float, typer.Option(help="Miss rate: 0.1 asks for 90 % coverage.")]
 Model = Annotated[Path, typer.Argument(help="Model folder written by `jointset fit`.")]
-Layout = Annotated[str, typer.Option(help="auto, wide (a column per sensor) or long (time, sensor, value).")]
+Layout = Annotated[
+    str,
+    typer.Option(
+        autocompletion=one_of("auto", "wide", "long"),
+        help="auto, wide (a column per sensor) or long (time, sensor, value).",
+    ),
+]
 TimeColumn = Annotated[str | None, typer.Option(help="Name of the time column, where it is not found by itself.")]
 DayFirst = Annotated[bool, typer.Option("--day-first", help="Dates begin with the day, as in 31/12/2012 23:55.")]
 Drop = Annotated[

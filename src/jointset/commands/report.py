@@ -54,8 +54,8 @@ def benchmark_page(folder: Path, out: Path | None) -> Path:
     """Write the page of a benchmark's results."""
     from jointset.bench.report import write_report
 
-    with busy("writing the page") as counting:
-        return write_report(folder, out, counting)
+    with busy("writing the page"):
+        return write_report(folder, out)
 
 
 def model_page(folder: Path, rows: Path | None, out: Path, asked: readings.Asked) -> Path:

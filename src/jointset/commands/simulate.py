@@ -9,13 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
+from jointset.commands.completion import one_of
 from jointset.commands.readings import Alpha
 from jointset.errors import some
 from jointset.support.extras import lack_of
 from jointset.terminal import busy, counted, note, phases, show_json, show_results, stepped
 
 Track = Annotated[
-    str, typer.Option(help="Kind of network: A stationary, B correlated noise, C heavy tails, D drift, E jump.")
+    str,
+    typer.Option(
+        autocompletion=one_of(*"ABCDE"),
+        help="Kind of network: A stationary, B correlated noise, C heavy tails, D drift, E jump.",
+    ),
 ]
 Size = Annotated[int, typer.Option("--n", help="Number of sensors.")]
 Seed = Annotated[int, typer.Option(help="Seed of the simulation.")]
@@ -116,7 +121,13 @@ def generate_command(
     seed: Seed = 0,
     length: Length = 8000,
     graph: Annotated[Path | None, typer.Option(help="Also write the graph as an edge list (.csv).")] = None,
-    drift: Annotated[str | None, typer.Option(help="Change the readings: jump, ramp, season or outage.")] = None,
+    drift: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=one_of("jump", "ramp", "season", "outage"),
+            help="Change the readings: jump, ramp, season or outage.",
+        ),
+    ] = None,
 ) -> None:
     """Write a simulated network of sensors to a file."""
     from jointset.datasets import generate_grssf

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jointset.commands import readings
+from jointset.commands.completion import one_of
 from jointset.errors import require
 from jointset.terminal import note, several
 
@@ -21,7 +22,9 @@ def stream_command(
     model: readings.Model,
     save: Annotated[bool, typer.Option("--save", help="Save the model at the end of input or on Ctrl-C.")] = False,
     save_every: Annotated[int | None, typer.Option(help="Save it after every so many good rows too.")] = None,
-    format: Annotated[str, typer.Option(help="Input: auto, csv or json.")] = "auto",
+    format: Annotated[
+        str, typer.Option(autocompletion=one_of("auto", "csv", "json"), help="Input: auto, csv or json.")
+    ] = "auto",
     layout: readings.Layout = "auto",
     time_column: readings.TimeColumn = None,
     day_first: readings.DayFirst = False,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from jointset.commands.completion import listed, one_of, tables_known
 from jointset.errors import require, require_known
 from jointset.terminal import busy, show_json
 
@@ -15,8 +16,19 @@ from jointset.terminal import busy, show_json
 def tables_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by `jointset bench`.")],
     paper: Annotated[bool, typer.Option("--paper", help="Put what the paper prints beside ours.")] = False,
-    format: Annotated[str, typer.Option(help="What is printed: text, markdown, latex or csv.")] = "text",
-    only: Annotated[str, typer.Option(help="Comma-separated tables, such as hero,scale,all; all by default.")] = "",
+    format: Annotated[
+        str,
+        typer.Option(
+            autocompletion=one_of("text", "markdown", "latex", "csv"),
+            help="What is printed: text, markdown, latex or csv.",
+        ),
+    ] = "text",
+    only: Annotated[
+        str,
+        typer.Option(
+            autocompletion=listed(tables_known), help="Comma-separated tables, such as hero,scale,all; all by default."
+        ),
+    ] = "",
     out: Annotated[
         Path | None, typer.Option(help="Folder to write to instead: every table in every format.", metavar="FOLDER")
     ] = None,

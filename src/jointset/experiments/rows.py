@@ -17,11 +17,13 @@ from jointset.calibration.shared_level import AnyRule
 from jointset.catalogue import FILTERS, LEARNED, PUBLISHED, ROWS, TABLE, without_wrap
 from jointset.contracts import Filter, MeanModel
 from jointset.errors import require, suggest
+from jointset.filters.telling import fitted
 from jointset.horizons.calibrating_ahead import horizon_for
 from jointset.joint_predictor import JointPredictor, Run
 from jointset.methods import Name, filter_row, parse, published_row, row, row_rule, rule_of
 from jointset.panel import Panel
 from jointset.scores import Mahalanobis, RootMahalanobis
+from jointset.support.how_far import each, part, telling
 
 if TYPE_CHECKING:
     from jointset.datasets.cells import Cell
@@ -102,23 +104,25 @@ def run_rows(
     together = [name for name in names if name not in apart]
     if apart and together:  # a published row without a wrap is calibrated on all rows, with one on half of them
         means = fitted_backbones(backbone or "gpvar", cell, seeds, training)
-        each = partial(run_rows, backbone=means, pilot=pilot, horizon=horizon)
-        yield from (found for part in (apart, together) for found in each(part, cell, alpha, seeds))
+        rows = partial(run_rows, backbone=means, pilot=pilot, horizon=horizon)
+        yield from (found for some in each((apart, together)) for found in rows(some, cell, alpha, seeds))
         return
     filters, before = None, 0.0
     if methods[0] in FILTERS:
         begin = time.perf_counter()
-        filters = fitted_filters(methods[0], cell, seeds, training, progress)
+        with part(1, 1 if methods[0] in LEARNED else 2):  # training is nearly all
+            filters = fitted_filters(methods[0], cell, seeds, training, progress)
         before = (time.perf_counter() - begin) / len(filters)
     options: dict[str, Any] = {"backbone": backbone, "pilot": pilot, "training": training, "filters": filters}
-    for base in dict.fromkeys(without_wrap(name) for name in names):
+    for base in each([*dict.fromkeys(without_wrap(name) for name in names)]):
         wraps = [name for name in names if without_wrap(name) == base]
         for chosen, predictor, seconds in fitted_rows(wraps[0], cell, alpha, seeds, **options):
             if horizon > 1:
                 predictor.horizon = horizon_for(predictor, cell.calibration, horizon)
             others = [predictor.rewrapped(_rule_of(name, cell, alpha)) for name in wraps[1:]]
             notes = [one.note for one in (predictor, *others)]
-            runs = predictor.run_with(others, cell.test, regions=False)
+            with part(2, 2):
+                runs = predictor.run_with(others, cell.test, regions=False)
             for seed in chosen:
                 for name, note, (run, predicted) in zip(wraps, notes, runs, strict=True):
                     yield name, seed, run, Timing(before + seconds, predicted, predictor.n_calibration, note)
@@ -161,9 +165,10 @@ def fitted_rows(
         filters = filters or fitted_filters(base, cell, seeds, training)
         prepared = _filter_rows(method, cell, alpha, seeds, means, filters)
     before = (time.perf_counter() - begin) / len(prepared)
-    for chosen, make in prepared:
+    for chosen, make in each(prepared):
         begin = time.perf_counter()
-        predictor = make()
+        with part(1, 2):
+            predictor = make()
         yield chosen, predictor, before + time.perf_counter() - begin
 
 
@@ -200,10 +205,10 @@ def fitted_filters(
     filter_ = filter_row(Name(method, None, None), protocol=cell.protocol, training=training).filter
     rows = _fitting_block(cell, method)
     if method not in LEARNED:
-        return [filter_.fit(rows)] * len(seeds)
+        return [fitted(filter_, rows, telling())] * len(seeds)
     if isinstance(filter_, SeveralSeeds):
-        return list(filter_.fit_seeds(rows, list(seeds), progress=progress))
-    return [replace(filter_, seed=seed).fit(rows) for seed in seeds]
+        return list(filter_.fit_seeds(rows, list(seeds), progress=progress or telling()))
+    return [fitted(replace(filter_, seed=seed), rows, telling()) for seed in each(seeds)]
 
 
 def _fitting_block(cell: Cell, method: str) -> Panel:
@@ -217,9 +222,7 @@ def _filter_block(cell: Cell, method: str) -> Panel:
     return cell.panel[: cell.blocks["calibration"].start] if more else cell.train
 
 
-Prepared = list[
-    tuple[tuple[int, ...], Callable[[], JointPredictor]]
-]  # seeds, and what makes their calibrated predictor
+Prepared = list[tuple[tuple[int, ...], Callable[[], JointPredictor]]]  # seeds, and what makes their predictor
 
 
 def _by_mean(seeds: tuple[int, ...], means: Means) -> list[tuple[tuple[int, ...], MeanModel | None]]:

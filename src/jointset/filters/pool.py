@@ -39,6 +39,7 @@ from jointset.filters.telling import fitted as fitted_on
 from jointset.laws import AnyLaw, LowRankLaw
 from jointset.panel import Panel
 from jointset.storage import storable
+from jointset.support.how_far import each
 
 LONG = 5  # times as long as that of another takes the fit of a member that tells its progress; the search, twice that
 
@@ -106,8 +107,8 @@ class PooledFilter(Remembered[PooledState, AnyLaw]):
         alone = self.alone_above is not None and panel.n_sensors > self.alone_above
         weighed, pairs, kept = self.weights is None and not alone, [], []
         members = self.members[:1] if alone else self.members
-        each = [LONG if tells(member) else 1 for member in members for _ in range(1 + weighed)]
-        told = in_turn(progress, [*each, *[2 * LONG] * weighed])
+        long = [LONG if tells(member) else 1 for member in members for _ in range(1 + weighed)]
+        told = in_turn(progress, [*long, *[2 * LONG] * weighed])
         for k, member in enumerate(members):
             before, after = told[k * (1 + weighed)], told[k * (1 + weighed) + weighed]
             try:
@@ -148,8 +149,8 @@ class PooledFilter(Remembered[PooledState, AnyLaw]):
 
     def _held_out(self, panel: Panel) -> tuple[list[AnyLaw], Array]:
         """Laws of every member and readings, of as many rows after the warm-up as fit into memory."""
-        each = max(_numbers(law) for member in self.members for law in laws_of(member, member.start()))
-        kept = WARMUP + some_rows(len(panel) - WARMUP, max(FEWEST, BLOCK // each))
+        widest = max(_numbers(law) for member in self.members for law in laws_of(member, member.start()))
+        kept = WARMUP + some_rows(len(panel) - WARMUP, max(FEWEST, BLOCK // widest))
         found = []
         for member in self.members:
             blocks = []
@@ -196,7 +197,7 @@ class PooledFilter(Remembered[PooledState, AnyLaw]):
         """Laws of all rows (T, N) and the state after the last one; `times` (T,) where a member follows the clock."""
         laws: list[AnyLaw] = []
         after = list(state.members)
-        for k in self._used:
+        for k in each(self._used):
             clock = (times,) if follows_clock(self.members[k]) else ()
             spoken, after[k] = run_of(self.members[k], values, after[k], *clock)
             laws += self._heard(k, spoken)

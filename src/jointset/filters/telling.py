@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Any
 
 from jointset.contracts import Filter
 from jointset.panel import Panel
+from jointset.support.how_far import Told as Told
+from jointset.support.how_far import listening
+from jointset.support.how_far import tells as tells
 
-Told = Callable[[int, int, float], None]  # the step, how many there are, and what it has come to
 FINE = 100  # steps that a part of weight 1 counts for
 
 
@@ -33,13 +34,9 @@ def in_turn(progress: Told | None, weights: Sequence[int]) -> list[Told]:
     return [partial(told, end - share, share) for end, share in zip(accumulate(weights), weights, strict=True)]
 
 
-def tells(filter_: Filter[Any]) -> bool:
-    """Whether the `fit` of a filter takes a progress function."""
-    return "progress" in inspect.signature(filter_.fit).parameters
-
-
 def fitted(filter_: Filter[Any], panel: Panel, told: Told) -> Filter[Any]:
     """The filter fitted on a panel; its progress is told, at least that it is done."""
-    made = filter_.fit(panel, **({"progress": told} if tells(filter_) else {}))
+    with listening(told):
+        made = filter_.fit(panel, **({"progress": told} if tells(filter_) else {}))
     told(1, 1, float("nan"))
     return made

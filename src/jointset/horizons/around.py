@@ -16,6 +16,7 @@ from jointset.horizons.passes_ahead import AheadPass
 from jointset.horizons.sets_ahead import AheadSets, sets_ahead
 from jointset.panel import Panel
 from jointset.predicting.passes import Laws, Progress, run_together
+from jointset.support.how_far import in_rows, listening
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
@@ -52,7 +53,8 @@ def run_through(
         if one.horizon is not None:
             walks[i] = AheadPass(one, one.horizon, panel.values, panel.timestamps)
             laws = walks[i].listening(laws)
-    runs = run_together(predictors, panel, laws, regions, progress)
+    with listening(in_rows(progress, len(panel))):
+        runs = run_together(predictors, panel, laws, regions)
     for i, walk in walks.items():
         ahead, predictors[i].horizon = walk.finish()
         runs[i] = (replace(runs[i][0], ahead=ahead), runs[i][1])

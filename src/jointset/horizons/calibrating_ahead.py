@@ -18,9 +18,10 @@ from jointset.horizons.direct import Seen, learn_direct
 from jointset.horizons.horizon import Centred, Horizon, variances_of
 from jointset.horizons.passes_ahead import AheadPass
 from jointset.panel import Panel
-from jointset.predicting.calibrating import late_rule
-from jointset.predicting.passes import laws_of
+from jointset.predicting.calibrating import calibrate_next, late_rule
+from jointset.predicting.passes import Progress, laws_of
 from jointset.scores import Mahalanobis, MaxStudentised
+from jointset.support.how_far import in_rows, listening, part
 from jointset.trust import start_watch
 
 if TYPE_CHECKING:
@@ -41,6 +42,17 @@ class _MeansOnly:
 def require_horizon(steps: int) -> None:
     """Refuse a number of steps that is no horizon."""
     require(1 <= steps <= LONGEST, f"a horizon must be 1 to {LONGEST} steps, got {steps}")
+
+
+def calibrate(predictor: JointPredictor, panel: Panel, steps: int, progress: Progress | None) -> Horizon | None:
+    """Take a predictor through its calibration rows; the horizon is that of so many steps, None of one."""
+    with listening(in_rows(progress, len(panel))):
+        with part(1, 1 if steps == 1 else 2):
+            calibrate_next(predictor, panel)
+        if steps == 1:
+            return None
+        with part(2, 2):
+            return horizon_for(predictor, panel, steps)
 
 
 def horizon_for(predictor: JointPredictor, panel: Panel, steps: int) -> Horizon:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jointset.contracts import Array
-from jointset.errors import InputError, require, some, suggest
+from jointset.errors import BadRow, InputError, require, some, suggest
 from jointset.inputs.times import iso
 
 ADVICE = "sort the rows, drop repeats, or write UTC offsets where a clock change repeats an hour"
@@ -86,9 +86,11 @@ def stamps(timestamps: ArrayLike, T: int) -> Array:
     back = np.flatnonzero(np.diff(seconds) <= 0)
     if back.size:
         t = int(back[0]) + 1
-        now, before = f"row {t} (from 0), {iso(seconds[t])}", f"row {t - 1}, {iso(seconds[t - 1])}"
+        now, before = iso(seconds[t]), iso(seconds[t - 1])
         fault = "repeats" if seconds[t] == seconds[t - 1] else "goes back from"
-        raise InputError(f"time stamp of {now}, {fault} that of {before}: {ADVICE}")
+        raise BadRow(
+            lambda place: f"time stamp of {place(t)}, {now}, {fault} that of {place(t - 1)}, {before}: {ADVICE}"
+        )
     return seconds
 
 

@@ -19,7 +19,8 @@ any other line of numbers is taken for data, and the file is refused for lack of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.errors import InputError, require, some
+from jointset.errors import BadRow, InputError, require, some
 from jointset.inputs.fleet import AS_IT_IS, Fleet, Notice, kept_columns, match_columns, warn
 from jointset.inputs.graph_files import read_graph
 from jointset.inputs.layout import Layout, Plan, cell_kind, plan_columns
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
 
 LARGE = 128 * 2**20  # bytes of a file from which on it takes seconds, so that one is told how much of it was read
+TEXT = (".csv", ".tsv")
 NULLS = [space + mark for space in ("", " ") for mark in MISSING]
 
 
@@ -93,7 +95,7 @@ def read_panel(
         kept = kept_columns(names, fleet, notice) if sensors is None else match_columns(names, sensors, fleet, notice)
         return [*kept]
 
-    with readable_file(path) as file, naming(Path(path)):
+    with readable_file(path) as file, naming(Path(path)), naming_lines(file):
         require(layout in ("auto", "wide", "long"), f"unknown layout {layout!r}: use 'auto', 'wide' or 'long'")
         suffix = file_suffix(file)
         if suffix == ".npz":
@@ -121,6 +123,18 @@ def read_panel(
         kept = [columns.index(name) for name in panel.sensors]
         graph = np.asarray(graph)[np.ix_(kept, kept)]
     return panel.with_graph(graph, directed=directed, symmetrize=symmetrize)
+
+
+@contextmanager
+def naming_lines(file: Path) -> Iterator[None]:
+    """In errors about rows of a text file, name its lines."""
+    try:
+        yield
+    except BadRow as error:
+        if file_suffix(file) not in TEXT:
+            raise
+        lines = dict(enumerate(line for line, _ in islice(text_rows(file), 1, None)))  # of the rows after the header
+        raise InputError(error.say(lambda row: f"line {lines.get(row, row + 2)}")) from None
 
 
 def _like_model(panel: Panel, sensors: Sequence[str]) -> Panel:
@@ -265,6 +279,6 @@ def _first_line(error: Exception) -> str:
 
 
 READERS: dict[str, Callable[[Path, Look, Choose], Parts]] = {
-    **dict.fromkeys((".csv", ".tsv"), _read_text),
+    **dict.fromkeys(TEXT, _read_text),
     **dict.fromkeys((".parquet", ".pq"), _read_parquet),
 }

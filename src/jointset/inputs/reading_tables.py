@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.errors import InputError, require
+from jointset.errors import BadRow, InputError, require
 from jointset.inputs.layout import SENSOR_NAMES, TIME_NAMES, Kind, Layout, Plan, cell_kind, plain, plan_columns
 from jointset.inputs.times import column_seconds, iso, no_nulls
 from jointset.support.files import NUMBER
@@ -146,7 +146,7 @@ def _pivot(stamps: Array, column: Any, name: str, readings: Array) -> dict[str, 
         row = int(again.min())
         first = int(np.flatnonzero(cell == cell[row])[0])
         pair = f"sensor {sensors[cell[row] % len(sensors)]!r} at {iso(stamps[row])}"
-        raise InputError(f"two readings of {pair}, rows {first} and {row} (from 0): keep one")
+        raise BadRow(lambda place: f"two readings of {pair}, {place(first)} and {place(row)}: keep one")
     values = np.full(size, np.nan)
     values[cell] = readings
     return {"values": values.reshape(len(times), -1), "sensors": sensors, "timestamps": times}

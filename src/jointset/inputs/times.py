@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.errors import InputError, require
+from jointset.errors import BadRow, InputError, require
 
 Time = str | datetime | np.datetime64 | int | float
 ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?(?P<zone>Z|[+-]\d\d(:?\d\d)?)?)?")
@@ -144,17 +144,23 @@ def _parse_iso(column: Any, name: str, written: Any, day_first: bool) -> Any:
             return column.cast(pa.timestamp("ns", zone))
         except pa.ArrowException:
             continue
-    kinds: dict[bool, str] = {}
+    kinds: dict[bool, tuple[int, str]] = {}
     for row, (cell, own) in enumerate(zip(column.to_pylist(), written.to_pylist(), strict=True)):
-        where = f"row {row} (from 0), column {name!r}: {own[:40]!r}"
         match = ISO.fullmatch(cell)
         if match is None or not _is_date(cell):
             advice = "write it like 2012-03-01T00:05:00Z, or as whole epoch seconds"
-            raise InputError(f"{where} is not an ISO 8601 time: {advice}{'' if day_first else day_first_advice(own)}")
-        kinds.setdefault(match["zone"] is not None, where)
+            advice += "" if day_first else day_first_advice(own)
+            raise _at({row: own}, name, f"{{}} is not an ISO 8601 time: {advice}")
+        kinds.setdefault(match["zone"] is not None, (row, own))
         if len(kinds) == 2:
-            raise InputError(f"{kinds[True]} has a UTC offset, {kinds[False]} has none: give all of them one, or none")
+            both = dict((kinds[True], kinds[False]))
+            raise _at(both, name, "{} has a UTC offset, {} has none: give all of them one, or none")
     raise InputError(f"column {name!r} holds times before 1678 or after 2261: check them")
+
+
+def _at(cells: dict[int, str], name: str, what: str) -> BadRow:
+    """The error that says what is wrong with cells of a column, by row."""
+    return BadRow(lambda place: what.format(*(f"{place(t)}, column {name!r}: {x[:40]!r}" for t, x in cells.items())))
 
 
 def _is_date(cell: str) -> bool:
@@ -169,4 +175,4 @@ def no_nulls(column: Any, name: str, what: str) -> None:
     """Refuse a column with empty cells."""
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
-        raise InputError(f"row {row} (from 0) has no {what} in column {name!r}: fill it, or drop the row")
+        raise BadRow(lambda place: f"{place(row)} has no {what} in column {name!r}: fill it, or drop the row")

@@ -33,7 +33,7 @@ from jointset.errors import InputError, require, some
 from jointset.inputs.jumps import usual_jumps
 from jointset.inputs.outliers import warn_absurd, warn_codes
 from jointset.panel import Panel
-from jointset.predicting.passes import Progress, laws_of
+from jointset.predicting.passes import laws_of
 from jointset.predicting.reuse import Reuse, reuse, shared_rows
 from jointset.scores import MaxStudentised
 from jointset.trust import Watch, start_watch
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
 
 
-def calibrate(predictor: JointPredictor, panel: Panel, progress: Progress | None) -> None:
+def calibrate_next(predictor: JointPredictor, panel: Panel) -> None:
     """Take a predictor through its calibration rows, and start its rule, its watch and the bands of its sensors."""
     warn_absurd(panel, "calibration")
     warn_codes(panel, "calibration")
@@ -51,7 +51,7 @@ def calibrate(predictor: JointPredictor, panel: Panel, progress: Progress | None
     predictor.score = predictor.score.with_gaps(GapScale(1.0 - predictor.alpha, shares=shares))
     gaps = bool(np.isnan(values).any())
     try:
-        measured, times, after, own = measured_rows(predictor, panel, gaps, progress)
+        measured, times, after, own = measured_rows(predictor, panel, gaps)
         scores = predictor.score.place(measured) if gaps else measured
         of = f"(of {len(values)} rows, warm-up {predictor.warmup})"
         require_enough(rule, len(scores), of, message_start(predictor.filter))
@@ -73,7 +73,7 @@ def calibrate(predictor: JointPredictor, panel: Panel, progress: Progress | None
 
 
 def measured_rows(
-    predictor: JointPredictor, panel: Panel, gaps: bool, progress: Progress | None = None
+    predictor: JointPredictor, panel: Panel, gaps: bool
 ) -> tuple[Array, Array | None, object, Array | None]:
     """What scores are made from, without gaps the scores, their times, and the state after the last row.
 
@@ -89,8 +89,6 @@ def measured_rows(
     parts = []
     for law, rows, after in laws_of(predictor, panel, filter_.start()):
         parts.append((score.measure(law, rows) if gaps else score.score(law, rows), studentised(law, rows), after))
-        if progress is not None:
-            progress(len(rows))
     measured = np.concatenate([part for part, _, _ in parts])[warmup - 1 :]
     scores = score.place(measured) if gaps else measured
     missing = np.asarray(np.isnan(scores).any(axis=tuple(range(1, scores.ndim))))

@@ -21,6 +21,7 @@ from jointset.inputs.sensor_places import places_of
 from jointset.panel import Panel
 from jointset.predicting.passes import laws_of
 from jointset.scores import MaxStudentised
+from jointset.support.how_far import listening, tells
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
@@ -56,8 +57,9 @@ def fit(predictor: JointPredictor, data: Readings, pilot: Readings | None, froze
             f"{message_start(predictor.filter)}the pilot block has other sensors than the training one",
         )
         options["pilot"] = shaped_on.with_values((shaped_on.values - shift) / scale)
+    told = None if tells(predictor.filter) else options.pop("progress", None)
     if not frozen:
-        with one_thread(panel.n_sensors):
+        with one_thread(panel.n_sensors), listening(told):
             predictor.filter = predictor.filter.fit(panel.with_values((panel.values - shift) / scale), **options)
     predictor.calibration = sharing(predictor.calibration, shares_of(predictor.filter))
     predictor.sensors, predictor.shift, predictor.scale = panel.sensors, shift, scale

@@ -17,6 +17,7 @@ from jointset.errors import require
 from jointset.panel import Panel
 from jointset.regions import named
 from jointset.runs import Run, columns_of
+from jointset.support.how_far import each
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
@@ -45,7 +46,7 @@ def _in_blocks(
     filter: Filter[Any], values: Array, state: object, times: Array | None, units: tuple[Array, Array]
 ) -> Iterator[tuple[Forecast, Array, object]]:
     shift, scale = units
-    for block in blocks(filter, values):
+    for block in each(blocks(filter, values)):
         rows, clock = values[block], () if times is None else (times[block],)
         laws, state = filter.run((rows - shift) / scale, state, *clock)
         yield laws.rescale(shift, scale), rows, state
@@ -62,7 +63,7 @@ def blocks(filter: Filter[Any], values: Array) -> list[slice]:
 
 
 def run_together(
-    predictors: Sequence[JointPredictor], panel: Panel, laws: Laws, regions: bool, progress: Progress | None
+    predictors: Sequence[JointPredictor], panel: Panel, laws: Laws, regions: bool
 ) -> list[tuple[Run, float]]:
     """Runs of predictors that differ in their rule only, and the seconds each would have taken alone.
 
@@ -85,8 +86,6 @@ def run_together(
             pieces[i].append(columns_of(walks[i].latest, law, rows, shown, found))
             spared += (clock() - start) * (i > 0)  # the law keeps its sizes: alone, each would pay as the first
         kept.append(bare(law) if regions else None)
-        if progress is not None:
-            progress(len(rows))
     shared = clock() - begin - spared - own[0]
     runs = []
     for one, parts, walk, seconds in zip(predictors, pieces, walks, own, strict=True):

@@ -24,6 +24,7 @@ from jointset.joint_predictor import JointPredictor
 from jointset.published.filter import RowOptions, published
 from jointset.published.sets import IntervalBox
 from jointset.storage import storable
+from jointset.support.how_far import each
 
 VARIANTS = ("authors", "kde")
 STEEPNESS = 1000.0
@@ -60,7 +61,7 @@ def smooth_thresholds(u: Array, alpha: float, steps: int = 800, dtype: Any = np.
     reach = FLAT + REFRESH * LONGEST
     rows = columns = starts = np.empty(0, int)
     entries = np.empty(0)
-    for step in range(steps):
+    for step in each(range(steps)):
         if step % REFRESH == 0:
             rows, columns = np.nonzero(u > theta - reach)
             entries = u[rows, columns]

@@ -21,6 +21,7 @@ from jointset.errors import require_alpha
 from jointset.joint_predictor import JointPredictor
 from jointset.published.filter import IntervalRule, RowOptions, published
 from jointset.storage import storable
+from jointset.support.how_far import each
 
 HALF_LIVES = (1.0, 24.0)  # rows, of the moving averages
 RELATIONS = 3  # other sensors that a sensor listens to, at most
@@ -69,7 +70,8 @@ class CoRelRule(IntervalRule):
         relations = related(np.abs(z))
         X = regressors(np.vstack([np.zeros(n), z[:-1]]), averages[:-1], relations)
         tail = 0.5 * self.each(n)
-        weights = np.stack([[quantile_regression(X[:, i], z[:, i], q) for i in range(n)] for q in (tail, 1.0 - tail)])
+        ends = [[quantile_regression(X[:, i], z[:, i], q) for q in (tail, 1.0 - tail)] for i in each(range(n))]
+        weights = np.stack(ends, axis=1)
         return CoRelState(unit, z[-1], averages[-1], relations, weights)
 
     def radii(self, state: CoRelState, residuals: Array) -> tuple[tuple[Array, ...], CoRelState]:

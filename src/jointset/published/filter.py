@@ -41,6 +41,7 @@ from jointset.panel import Panel
 from jointset.published.sets import IntervalBox, ScaledSet
 from jointset.residuals.incomplete import complete_around, complete_residuals, covariance_with_gaps
 from jointset.storage import storable
+from jointset.support.how_far import part
 
 SHARE = 0.5  # of the calibration residuals that start the rule, where a wrap is calibrated on the others
 LEAST = 1e-3  # of a sensor's residual sd: an interval of no length cannot be scaled
@@ -203,7 +204,7 @@ class PublishedFilter:
         state = state._replace(covariance=covariance_with_gaps(residuals))
         if not self.wrapped:
             if isinstance(self.rule, Cautious) and (short := self.rule.shortfall(*residuals.shape)):
-                warnings.warn(f"{self.name}: {short}", stacklevel=5)
+                warnings.warn(f"{self.name}: {short}", stacklevel=6)
             parameters, own = self.rule.radii(self.rule.start(residuals), residuals[:0])
             state = state._replace(own=own, ahead=tuple(np.array(part[-1:]) for part in parameters))
             sets = OwnSets(
@@ -215,7 +216,10 @@ class PublishedFilter:
         least = LEAST * np.sqrt(np.mean(residuals[:cut] ** 2, axis=0))
         with np.errstate(invalid="ignore"):  # a sensor that stands still has no correlations
             correlations = np.nan_to_num(np.corrcoef(residuals[:cut].T)) ** 2
-        parameters, own = self.rule.radii(self.rule.start(residuals[:cut]), residuals[cut:])
+        with part(1, 2):
+            begun = self.rule.start(residuals[:cut])
+        with part(2, 2):
+            parameters, own = self.rule.radii(begun, residuals[cut:])
         ahead = tuple(np.array(part[-1:]) for part in parameters)
         state = state._replace(own=own, ahead=ahead, least=least, correlations=np.atleast_2d(correlations))
         later = self._sets(state, tuple(part[:-1] for part in parameters), np.zeros_like(residuals[cut:]))

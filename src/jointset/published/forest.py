@@ -21,6 +21,7 @@ import numpy as np
 from jointset.contracts import Array
 from jointset.published.shortest_intervals import BINS, levels, shortest
 from jointset.storage import storable, storable_not_finite
+from jointset.support.how_far import tell
 
 PURE = 1e-12  # a gain below this share of the node's mean square is rounding
 
@@ -186,6 +187,7 @@ def forest_intervals(
         stop = min(born + settings.refit, len(new) + 1, j + 64)
         low[j:stop], high[j:stop] = _stretch(forest, windows, series[w:], (j, stop, born), n, settings.alpha)
         j = stop
+        tell(j, len(new) + 1)
     lower, upper, best = shortest(low, high)
     return lower, upper, best, ForestState(series[len(new) :], state.step + len(new), forest)
 

@@ -28,6 +28,7 @@ from jointset.published.filter import IntervalRule, RowOptions, published
 from jointset.published.forest import weighted_quantiles
 from jointset.storage import storable
 from jointset.support.extras import require_extra
+from jointset.support.how_far import each
 
 HIDDEN, DIMENSION = 32, 16
 RATE = 1e-3
@@ -78,7 +79,7 @@ def train(residuals: Array, window: int, updates: int, seed: int) -> Attention:
     scaled = residuals / spread
     groups = range(0, residuals.shape[1], SIDE_BY_SIDE)
     with threads(1):  # more cost time on models this small
-        parts = [_train_group(scaled[:, g : g + SIDE_BY_SIDE], window, updates, (seed, g)) for g in groups]
+        parts = [_train_group(scaled[:, g : g + SIDE_BY_SIDE], window, updates, (seed, g)) for g in each(groups)]
     W, b, query, key = (np.concatenate(maps) for maps in zip(*parts, strict=True))
     return Attention(W, b, query, key, spread)
 
@@ -102,7 +103,7 @@ def _train_group(scaled: Array, window: int, updates: int, seed: tuple[int, int]
     query, key = initial(n, DIMENSION, HIDDEN), initial(n, DIMENSION, HIDDEN)
     optimiser = torch.optim.AdamW([W, b, query, key], lr=RATE)
     asked = min(BATCH, max(pairs // 2, 1))
-    for _ in range(updates):
+    for _ in each(range(updates)):
         drawn = torch.as_tensor(rng.permutation(pairs)[: asked + MEMORY])  # no query is in its own memory
         hidden = torch.relu(contexts.index_select(0, drawn).transpose(0, 1) @ W.mT + b)
         came = sizes.index_select(0, drawn).T
@@ -126,7 +127,7 @@ def attended_intervals(attention: Attention, sensor: int, series: Array, n: int,
     queries, keys = encode(attention, sensor, np.lib.stride_tricks.sliding_window_view(series, w))
     targets = series[w:]
     out = np.empty((len(series) - n + 1, len(q)))
-    for start in range(0, len(out), CHUNK):
+    for start in each(range(0, len(out), CHUNK)):
         steps = np.arange(start, min(start + CHUNK, len(out)))
         place = start + np.argsort(targets[start : n - w + steps[-1]], kind="stable")
         valid = (place >= steps[:, None]) & (place < n - w + steps[:, None])
@@ -174,7 +175,7 @@ class HopCPTRule(IntervalRule):
         alpha = self.each(n)
         q = np.array([0.5 * alpha, 1.0 - 0.5 * alpha])
         series = np.concatenate([state.memory, residuals])
-        ends = np.stack([attended_intervals(state.attention, i, series[:, i], m, q) for i in range(n)], axis=1)
+        ends = np.stack([attended_intervals(state.attention, i, series[:, i], m, q) for i in each(range(n))], axis=1)
         return (ends[..., 0], ends[..., 1]), HopCPTState(series[len(residuals) :], state.attention)
 
 

@@ -35,6 +35,7 @@ from jointset.residuals.shrinkage import is_singular, ridge_of
 from jointset.storage import storable
 from jointset.support.cached import cached_property
 from jointset.support.extras import require_extra
+from jointset.support.how_far import each
 
 LOCAL_SHARE = 0.95  # weight of the neighbours' covariance, the rest is the global one
 
@@ -46,7 +47,7 @@ def local_covariances(series: Array, m: int, neighbors: int, overall: Array) -> 
     nearest to the very last residual, in Euclidean distance.
     """
     out = np.empty((len(series) - m, *overall.shape))
-    for j in range(len(out)):
+    for j in each(range(len(out))):
         before, after = series[j : j + m], series[j + 1 : j + m + 1]
         nearest = np.argsort(((before - series[j + m]) ** 2).sum(axis=1), kind="stable")[:neighbors]
         out[j] = LOCAL_SHARE * np.cov(after[nearest].T) + (1.0 - LOCAL_SHARE) * overall
@@ -120,8 +121,8 @@ def train(residuals: Array, scores: Array, window: int, alpha: float, epochs: in
             weights.append((bound * (2 * torch.rand(shape, generator=generator) - 1)).requires_grad_())
     optimiser = torch.optim.Adam(weights, lr=RATE)
     with threads(1):  # more cost time on a model this small
-        for _ in range(epochs):
-            for rows in torch.randperm(len(X), generator=generator).split(BATCH):
+        for _ in each(range(epochs)):
+            for rows in each(torch.randperm(len(X), generator=generator).split(BATCH)):
                 optimiser.zero_grad()
                 _pinball(weights, X[rows], y[rows], alpha).backward()
                 optimiser.step()

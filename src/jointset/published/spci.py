@@ -23,6 +23,7 @@ from jointset.published.forest import ForestSettings, ForestState, forest_interv
 from jointset.published.multidim import DEPTH, REFIT, TREES
 from jointset.published.shortest_intervals import sliding_intervals
 from jointset.storage import storable
+from jointset.support.how_far import each
 
 WINDOWS = {"forest": 10, "empirical": 100}
 
@@ -76,7 +77,7 @@ class SPCIRule(IntervalRule):
         lower, upper = np.empty((2, len(residuals) + 1, n))
         alpha = self.each(n)
         forests = list(state.forests)
-        for i in range(n):
+        for i in each(range(n)):
             if forests:
                 settings = ForestSettings(alpha, self.lags, TREES, DEPTH, self.refit, self.seed + i)
                 lower[:, i], upper[:, i], _, forests[i] = forest_intervals(forests[i], residuals[:, i], settings)

@@ -13,7 +13,7 @@ import jointset
 from jointset.catalogue import TABLE
 from jointset.filters.telling import Told
 from jointset.joint_predictor import Run
-from jointset.methods import parse, predictor_for, taken_by_fit
+from jointset.methods import parse, predictor_for
 from jointset.pages.shell import png, png_source, render_page, write_text
 from jointset.panel import Panel
 from jointset.support.extras import installed
@@ -77,8 +77,8 @@ def compare(
         started(method)
         begin = time.perf_counter()
         predictor = predictor_for(method, alpha=alpha, standardize=standardize)
-        told = taken_by_fit(predictor.filter, progress=None if fitting is None else fitting(method))
-        run = predictor.fit(train, **told).calibrate(calibration).run(test)
+        told = None if fitting is None else fitting(method)
+        run = predictor.fit(train, progress=told).calibrate(calibration).run(test)
         results[method] = Result(run, time.perf_counter() - begin)
     return results
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from jointset.datasets.city import CADENCE, DAY, Fault, Incident, simulate_city, with_trouble
 from jointset.filters.telling import Told
 from jointset.inputs.times import iso
-from jointset.methods import predictor_for, taken_by_fit
+from jointset.methods import predictor_for
 from jointset.panel import Panel
 from jointset.predicting.passes import Counting, silent
 from jointset.report.model_page import Course, course_of
@@ -62,7 +62,7 @@ def tell_story(
     days = with_trouble(calm, [incident], [fault])
     started("fitting")
     predictor = predictor_for(METHOD, alpha=alpha)
-    predictor.fit(train, **taken_by_fit(predictor.filter, progress=fitting)).calibrate(calibration)
+    predictor.fit(train, progress=fitting).calibrate(calibration)
     started("going through two days")
     course = course_of(predictor, days, going(len(days)))
     alarms = course.told.alarms()

@@ -26,6 +26,7 @@ from jointset.laws import LowRankLaw
 from jointset.residuals.conditional import Clock
 from jointset.residuals.shrinkage import second_moment
 from jointset.storage import storable
+from jointset.support.how_far import tell
 
 NO_CALENDAR = Calendar()
 HARMONICS = (3, 1)  # of the day and of the week
@@ -125,14 +126,16 @@ def _likeliest(X: Array, z: Array, rank: int) -> tuple[Array, Array]:
     p, n = X.shape[1], z.shape[1]
     start = np.zeros((p, n, 1 + rank))
     start[0] = _constant(early[1], rank)
-    best, least = start, np.inf
+    best, least, steps = start, np.inf, 0
 
     def keep(flat: Array) -> None:
-        nonlocal best, least
+        nonlocal best, least, steps
         theta = flat.reshape(start.shape)
         found = float(lowrank.nll(late[1], *_weights(late[0], theta)).mean())
         if found < least:
             best, least = theta.copy(), found
+        tell(min(steps, STEPS), STEPS)
+        steps += 1
 
     def loss(flat: Array) -> tuple[float, Array]:
         value, slope = _loss(*early, flat.reshape(start.shape))

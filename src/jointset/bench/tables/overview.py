@@ -13,6 +13,7 @@ from jointset.bench.tables.build import SEED_NOTE, notes_on
 from jointset.bench.tables.grids import BOXES, SHAPES
 from jointset.bench.tables.measured import At, Summary, summed
 from jointset.bench.tables.model import REUSED, Column, Entry, Number, Table
+from jointset.support.how_far import each
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,8 +71,8 @@ def overview(table: pd.DataFrame) -> Table | None:
     """Means and spreads over seeds of everything that was run; failures with their message."""
     rows: list[tuple[Entry, ...]] = []
     noted: list[tuple[str, str]] = []
-    for (protocol, level), part in table.groupby(["protocol", "alpha"], sort=True):
-        alpha = float(level)  # type: ignore[arg-type]
+    for (protocol, level), part in each([*table.groupby(["protocol", "alpha"], sort=True)]):
+        alpha = float(level)
         summaries = summed(part)
         ranks = _ranks(summaries)
         for key, summary in summaries.items():
@@ -95,8 +96,8 @@ def windows(table: pd.DataFrame) -> Table | None:
     """Every row that has figures over time, and an ideal coin of as many steps beside every cell; None without any."""
     known = table[table["gap_30"].notna() & table["status"].eq("ok")]
     rows: list[tuple[Entry, ...]] = []
-    for (cell, protocol, level), part in known.groupby(["cell", "protocol", "alpha"], sort=True):
-        alpha, steps = float(level), int(part["n_test"].max())  # type: ignore[arg-type]
+    for (cell, protocol, level), part in each([*known.groupby(["cell", "protocol", "alpha"], sort=True)]):
+        alpha, steps = float(level), int(part["n_test"].max())
         rows += _lines(part, str(cell), str(protocol), OVER_TIME)
         ideal = coin(steps, alpha) | {"joint": 1.0 - alpha}
         if part["worst_hour"].isna().all():
