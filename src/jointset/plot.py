@@ -39,13 +39,13 @@ def score(run: Run, ax: Axes | None = None, *, color: str = LINE) -> Axes:
     return ax
 
 
-def draw_scores(ax: Any, steps: Array, run: Run, color: str) -> None:
+def draw_scores(ax: Axes, steps: Array, run: Run, color: str) -> None:
     """Scores as dots, the radius as a line, misses as crosses."""
     missed = run.score > run.radius
     finite = run.score[np.isfinite(run.score)]
     ax.plot(steps[~missed], run.score[~missed], ".", color=DOT, markersize=4, label="score, inside")
-    cross = {"color": MISS, "markersize": 5.5, "markeredgewidth": 1.4}
-    ax.plot(steps[missed], run.score[missed], "x", label="score, outside", **cross)
+    outside = steps[missed], run.score[missed]
+    ax.plot(*outside, "x", color=MISS, markersize=5.5, markeredgewidth=1.4, label="score, outside")
     radius = np.where(np.isfinite(run.radius), run.radius, np.nan)
     ax.step(steps, radius, where="mid", color=color, linewidth=1.8, label="radius")
     ax.set_ylabel("score")

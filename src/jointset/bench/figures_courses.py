@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jointset.abilities import ByRecipe
@@ -103,7 +104,7 @@ def _course(trace: Mapping[str, Array]) -> Course:
     return Course(np.flatnonzero(seen) + 1, inside[seen])
 
 
-def _draw_course(ax: Any, members: Mapping[str, Course], looks: Mapping[str, Any], target: float, window: int) -> None:
+def _draw_course(ax: Axes, members: Mapping[str, Course], looks: Mapping[str, Any], target: float, window: int) -> None:
     spread = 1.96 * np.sqrt(target * (1 - target) / window)
     ax.axhspan(target - spread, min(1.0, target + spread), color="#eeeeee", zorder=0)
     ax.axhline(target, color=INK, linestyle="--", linewidth=1.0, zorder=1)
@@ -155,7 +156,7 @@ def sweep(spec: Swept, audits: Sequence[Audited], paper: bool = False) -> Figure
         return figure
 
 
-def _draw_sweep(upper: Any, lower: Any, lines: Mapping[str, Any], looks: Mapping[str, Any]) -> None:
+def _draw_sweep(upper: Axes, lower: Axes, lines: Mapping[str, Any], looks: Mapping[str, Any]) -> None:
     """The settings stand side by side at equal distances."""
     settings = sorted({setting for found in lines.values() for setting in found})
     for name, found in lines.items():

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
 from jointset.bench.figures_labels import place_labels
@@ -160,7 +162,7 @@ def headline(
         return figure
 
 
-def _draw_cell(ax: Any, cell: str, members: list[Point], target: float, size: str) -> list[Point]:
+def _draw_cell(ax: Axes, cell: str, members: list[Point], target: float, size: str) -> list[Point]:
     """Points near the target with bars; the others are told in words. The points that were drawn."""
     limit = shared_limit(members)
     members = _unlimited(members) if limit else members
@@ -168,7 +170,7 @@ def _draw_cell(ax: Any, cell: str, members: list[Point], target: float, size: st
     far = [point for point in members if point.joint.value < target - NEAR]
     for point in near:
         look = {"markersize": 7.5, **FAMILIES[family(str(point.at.method))]}
-        hollow = {} if point.summary.at_target() else {"markerfacecolor": "white"}
+        hollow: dict[str, Any] = {} if point.summary.at_target() else {"markerfacecolor": "white"}
         bars = {"xerr": point.joint.spread, "yerr": point.size.spread, "elinewidth": 0.8, "ecolor": "#aaaaaa"}
         ax.errorbar(point.joint.value, point.size.value, linestyle="", **look, **hollow, **bars, zorder=3)
     ax.axvspan(0, target - SLACK, color="#f3f3f3", zorder=0)
@@ -195,14 +197,14 @@ def _draw_cell(ax: Any, cell: str, members: list[Point], target: float, size: st
     return near
 
 
-def _make_room_below(ax: Any, share: float) -> None:
+def _make_room_below(ax: Axes, share: float) -> None:
     """Lower the bottom of an axis so that this share of its height is free of points."""
     scale = ax.yaxis.get_transform()
     low, high = scale.transform(np.array(ax.get_ylim()))
     ax.set_ylim(bottom=float(scale.inverted().transform(low - (high - low) * share / (1.0 - share))))
 
 
-def _widen(ax: Any, values: list[float], factor: float = 1.25) -> None:
+def _widen(ax: Axes, values: list[float], factor: float = 1.25) -> None:
     """Plain numbers on a logarithmic axis with room on both sides."""
     if not values:
         return
@@ -211,7 +213,7 @@ def _widen(ax: Any, values: list[float], factor: float = 1.25) -> None:
     plain_ticks(ax.yaxis, low, high)
 
 
-def plain_ticks(axis: Any, low: float, high: float) -> None:
+def plain_ticks(axis: Axis, low: float, high: float) -> None:
     """A handful of round numbers on a logarithmic axis."""
     steps = [m * 10.0**e for e in range(-4, 6) for m in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8)]
     ticks = [step for step in steps if low <= step <= high]

@@ -8,8 +8,9 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 from jointset.contracts import Array
 from jointset.joint_predictor import Run
@@ -104,14 +105,14 @@ def pair_figure(runs: Mapping[str, Run], steps: int = 9) -> Figure:
         return figure
 
 
-def draw_shadows(ax: Any, runs: Mapping[str, Run], pair: tuple[int, int]) -> None:
+def draw_shadows(ax: Axes, runs: Mapping[str, Run], pair: tuple[int, int]) -> None:
     """Residuals of a pair and the projection of each method's set at the last step, both centred on the mean."""
     run = next(iter(runs.values()))
     residuals = (run.values - run.mean)[:, pair]
     missed = run.score > run.radius
     ax.plot(*residuals[~missed].T, ".", color=DOT, markersize=4, label="whole reading inside")
-    cross = {"color": MISS, "markersize": 4.5, "markeredgewidth": 1.0, "alpha": 0.8}
-    ax.plot(*residuals[missed].T, "x", label="whole reading outside", **cross)
+    outside = residuals[missed].T
+    ax.plot(*outside, "x", color=MISS, markersize=4.5, markeredgewidth=1.0, alpha=0.8, label="whole reading outside")
     for name, look in looks(list(runs)).items():
         regions = runs[name].regions
         outline = shadow(regions.law[-1], runs[name].radius[-1], pair)._replace(center=np.zeros(2)).outline()
@@ -124,7 +125,7 @@ def draw_shadows(ax: Any, runs: Mapping[str, Run], pair: tuple[int, int]) -> Non
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, columnspacing=1.0, handletextpad=0.5)
 
 
-def draw_cuts(figure: Any, run: Run, pair: tuple[int, int], steps: range, columns: int) -> None:
+def draw_cuts(figure: Figure | SubFigure, run: Run, pair: tuple[int, int], steps: range, columns: int) -> None:
     """One small picture a step: the cut through the other readings, and the reading of the pair."""
     law = run.regions.law
     cuts = [section(law[t], run.radius[t], pair, run.values[t]) for t in steps]
@@ -143,7 +144,7 @@ def draw_cuts(figure: Any, run: Run, pair: tuple[int, int], steps: range, column
     figure.supylabel(run.sensors[pair[1]], fontsize=matplotlib.rcParams["font.size"], color="#333333")
 
 
-def draw_cut(ax: Any, cut: Any, reading: Array, inside: bool) -> None:
+def draw_cut(ax: Axes, cut: Any, reading: Array, inside: bool) -> None:
     """The cut as a filled ellipse and the reading of the pair: a dot inside it, a cross outside."""
     if cut.radius >= 0:
         outline = cut.outline()
