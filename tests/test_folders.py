@@ -315,6 +315,7 @@ def test_a_folder_of_format_1_loads_and_a_save_brings_it_up_to_date(tmp_path: Pa
     lower, upper = bounds(predictor)
     np.testing.assert_allclose(lower[:2], [-7.7548124, -6.87447745], rtol=1e-7)  # as the version that wrote it said
     np.testing.assert_allclose(upper[:2], [5.2001982, 4.70842946], rtol=1e-7)
+    assert predictor.fitted_rows == 0 and predictor.left_out == ()  # that version did not count them
     predictor.save(folder)
     assert json.loads((folder / "model.json").read_text())["format"] == 2
     assert not (folder / "arrays.safetensors").exists() and len(names(folder)) == 2

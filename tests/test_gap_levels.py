@@ -172,3 +172,17 @@ def test_complete_rows_before_the_first_gap_do_not_count():
     found = gaps_of(walk.score)
     assert found.seen == gaps.seen == (2, 0, 1, 0, 0)
     np.testing.assert_allclose((found.shares, found.logs[:5]), (gaps.shares, gaps.logs[:5]), rtol=1e-12)
+
+
+def test_factors_of_rows_are_the_same_however_the_rows_are_cut():
+    y = np.zeros((20, N))
+    y[[9, 11, 16], :3] = np.nan
+    traces = []
+    for cuts in ([0, 20], [0, 6, 20], [0, 3, 6, 12, 20]):
+        walk = Strata(Mahalanobis(GapScale(0.9, 28.0)), ACI(0.1), ACI(0.1).start(np.arange(50.0)))
+        for start, stop in zip(cuts, cuts[1:], strict=False):
+            walk.course(np.full(stop - start, 20.0), y[start:stop])
+        traces.append(gaps_of(walk.traced).trace)
+    assert traces[0].any() and not traces[0][:9].any()
+    for other in traces[1:]:
+        np.testing.assert_allclose(other, traces[0], rtol=1e-12)

@@ -57,6 +57,12 @@ def test_autocovariance_is_the_direct_one():
     np.testing.assert_allclose(autocovariance(x), direct, atol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(0,), (4, 3), ()])
+def test_an_autocovariance_is_refused_what_is_no_series(shape):
+    with pytest.raises(InputError, match="needs a series of numbers"):
+        autocovariance(np.ones(shape))
+
+
 def test_a_series_that_does_not_vary_says_nothing():
     assert np.isnan(integrated_time(np.ones(50)).tau)
 

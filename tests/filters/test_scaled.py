@@ -69,6 +69,16 @@ def test_no_scale_moves_where_none_has_to(panel):
     np.testing.assert_array_equal(laws.variance, plain.variance)
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.5])
+def test_the_usual_scale_of_a_filter_that_is_right_is_one(panel, missing):
+    """Of distances each is divided by the number of sensors that were read."""
+    gone = np.random.default_rng(6).random(panel.values.shape) < missing
+    rows = panel.with_values(np.where(gone, np.nan, panel.values))
+    inner = GraphLGSSM().fit(panel[:2500])
+    fitted = ScaledFilter(inner, 0.0, 12.0, frozen=True).fit(rows[:2500])
+    assert abs(fitted.whole - 1.0) < 0.1 and (fitted.sensors == 1.0).all()
+
+
 def test_storms_choose_a_short_half_life():
     rng = np.random.default_rng(2)
     storm = np.repeat(np.exp(rng.standard_normal(150)), 40)
