@@ -61,6 +61,11 @@ def test_with_all_scores_alike_rescp_is_the_quantile_of_the_last_ones():
     assert rule.radius(rule.run(rule.start(known), scores)[1]) == last[44]  # 45 of 50 lie at or below it
 
 
+def test_few_scores_alike_give_rescp_the_largest_of_them():
+    rule = ResCP(temperature=1e9)
+    assert rule.radius(rule.start(np.array([3.0, 1.0, 5.0, 2.0, 4.0]))) == 5.0  # 4 of 5 are less than 90 %
+
+
 def test_rescp_covers_both_kinds_of_moment_where_split_covers_one():
     """Sizes that alternate every 25 steps: the reservoir sees which one it is."""
     rng, rule = np.random.default_rng(5), ResCP()

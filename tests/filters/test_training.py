@@ -170,6 +170,20 @@ def test_a_killed_run_resumes_to_the_same_result(shift, series, tmp_path, in_ord
     assert not path.exists()
 
 
+def test_a_killed_run_goes_on_from_its_last_checkpoint(shift, series, tmp_path):
+    model, recipe = NodeModel(N, 1, 4, shift), Recipe(steps=250, batch=1, window=4)
+    path, begun = tmp_path / "run.checkpoint", []
+
+    def kill(step, total, loss):
+        if step > 200:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(model, series, recipe, [0], checkpoint=path, checkpoint_every=100, progress=kill)
+    train(model, series, recipe, [0], checkpoint=path, progress=lambda step, *_: begun.append(step))
+    assert begun == [250]  # 200 steps were kept, every second look
+
+
 def test_a_checkpoint_of_another_run_is_refused(model, series, tmp_path):
     path = tmp_path / "run.checkpoint"
 
