@@ -305,7 +305,7 @@ def _narrow(array: Array) -> Array:
     return single if np.array_equal(single, array, equal_nan=True) else array
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
     return type(a) is type(b) and bool(a == b)

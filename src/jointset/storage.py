@@ -54,7 +54,7 @@ def storable_not_finite(*fields: str) -> Callable[[T], T]:
     return register
 
 
-def pack(value: Any, arrays: dict[str, np.ndarray], name: str = "value") -> Any:
+def pack(value: object, arrays: dict[str, np.ndarray], name: str = "value") -> Any:
     """JSON tree of a value; arrays go into `arrays` under their path, one that is met again under its first."""
     if isinstance(value, np.ndarray):
         known = next((path for path, other in arrays.items() if other is value), name)
@@ -75,14 +75,14 @@ def pack(value: Any, arrays: dict[str, np.ndarray], name: str = "value") -> Any:
     raise TypeError(f"cannot store a {type(value).__name__} at {name}")
 
 
-def unpack(tree: Any, arrays: dict[str, np.ndarray], name: str = "value", kind: Any = Any) -> Any:
+def unpack(tree: object, arrays: dict[str, np.ndarray], name: str = "value", kind: object = Any) -> Any:
     """The value of a JSON tree made by `pack`, refused unless it is of the kind; lists come back as tuples."""
     value = _value(tree, arrays, name)
     require(fits(value, kind), f"{name} must be {_words(kind)}, got {_shown(value)}")
     return value
 
 
-def _value(tree: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
+def _value(tree: object, arrays: dict[str, np.ndarray], name: str) -> Any:
     if isinstance(tree, list):
         return tuple(_value(item, arrays, f"{name}.{i}") for i, item in enumerate(tree))
     if not isinstance(tree, dict):
@@ -140,7 +140,7 @@ def _fields(cls: Any) -> dict[str, bool]:
 _annotations = functools.cache(get_type_hints)
 
 
-def fits(value: Any, kind: Any) -> bool:
+def fits(value: object, kind: object) -> bool:
     """Whether a value is what an annotation says; a whole number is a number, True is none.
 
     >>> fits((1, 2.5), tuple[float, ...]), fits("1", float | None), fits(True, int)
@@ -161,7 +161,7 @@ def fits(value: Any, kind: Any) -> bool:
     return isinstance(value, _class_of(origin or kind))
 
 
-def _class_of(kind: Any) -> Any:
+def _class_of(kind: object) -> Any:
     """The class behind the name of a type, which `NDArray` is from numpy 2.5 on; any other kind as it is."""
     named = getattr(kind, "__value__", None)
     return kind if named is None else _class_of(get_origin(named) or named)
@@ -181,7 +181,7 @@ def _words(kind: Any) -> str:
     return WORDS.get(kind) or f"a {kind.__name__}"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, (str, int, float)):
         return repr(value)[:40]
     if type(value) is tuple:
@@ -189,7 +189,7 @@ def _shown(value: Any) -> str:
     return WORDS.get(type(value)) or f"a {type(value).__name__}"
 
 
-def numbers_in(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+def numbers_in(value: object, name: str) -> Iterator[tuple[str, Any]]:
     """Path and content of every array of floats and every float, except where a class may hold what is not finite."""
     if isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
         yield name, value

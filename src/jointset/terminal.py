@@ -266,7 +266,7 @@ def show_region(predictor: JointPredictor, as_json: bool, limits: Limits) -> Non
         typer.echo("own lower and own upper hold the readings of that one sensor as often as the set holds all.")
 
 
-def show_json(value: Any) -> None:
+def show_json(value: object) -> None:
     """One JSON object on stdout; infinities are null."""
     from jointset.writing import json_ready
 

@@ -129,7 +129,7 @@ def _records(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
         yield cells
 
 
-def json_ready(value: Any) -> Any:
+def json_ready(value: object) -> Any:
     """The value with NaN and infinities as None, which is all JSON has for them.
 
     >>> json_ready({"a": [1.0, float("inf")]})

@@ -77,7 +77,7 @@ class LiveModel:
             raise InputError(f"the model has not seen enough rows for a set: {lacking} more are needed")
         return self.predictor.predict()
 
-    def score_one(self, y: Mapping[str, Any]) -> float:
+    def score_one(self, y: Mapping[str, object]) -> float:
         """How far out a row is: its score in units of the radius, above 1 outside the set; 0 until ready.
 
         NaN where the row has no reading.
@@ -87,7 +87,7 @@ class LiveModel:
         outcome = self.predictor.copy().update(y)
         return outcome.score / outcome.radius if outcome.radius > 0 else math.inf
 
-    def blame_one(self, y: Mapping[str, Any]) -> dict[str, float]:
+    def blame_one(self, y: Mapping[str, object]) -> dict[str, float]:
         """What each sensor adds to the score of a row; empty until ready."""
         return {} if self.predictor is None else self._by_name(self.predictor.contributions(y))
 
@@ -100,6 +100,6 @@ class LiveModel:
         self.predictor = made.fit(panel[: self.fit_after]).calibrate(panel[self.fit_after :])
         self._rows = []
 
-    def _by_name(self, numbers: Any) -> dict[str, float]:
+    def _by_name(self, numbers: object) -> dict[str, float]:
         assert self.predictor is not None
         return dict(zip(self.predictor.sensors, np.asarray(numbers).tolist(), strict=True))

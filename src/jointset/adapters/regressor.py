@@ -64,7 +64,7 @@ class JointRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: object = None,
         *,
         geometry: str = "ellipsoid",
         rule: str = "split",
@@ -102,12 +102,12 @@ class JointRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             )
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: object) -> Array:
         """Means (T,) or (T, N)."""
         check_is_fitted(self)
         return self.estimator_.predict(validate_data(self, X, reset=False))
 
-    def predict_set(self, X: Any, alpha: float | None = None) -> Region:
+    def predict_set(self, X: object, alpha: float | None = None) -> Region:
         """The joint sets of rows, each as the next one; with the split rule also at another miss rate."""
         check_is_fitted(self)
         radius = self.rule_.radius(self.state_)

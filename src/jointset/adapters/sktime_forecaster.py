@@ -64,7 +64,7 @@ class JointForecaster(BaseForecaster):
         self.warmup = warmup
         super().__init__()
 
-    def _fit(self, y: pd.DataFrame, X: Any, fh: Any) -> JointForecaster:
+    def _fit(self, y: pd.DataFrame, X: object, fh: object) -> JointForecaster:
         """Fit on the first rows; the others, and those that come later, calibrate."""
         share = self.calibration_share
         require(0.0 < share < 1.0, f"calibration_share must lie in (0, 1), got {share:g}")
@@ -73,7 +73,7 @@ class JointForecaster(BaseForecaster):
         self.filter_ = jointset.predictor(self.method, warmup=self.warmup).fit(self._training).filter
         return self
 
-    def _update(self, y: pd.DataFrame, X: Any = None, update_params: bool = True) -> JointForecaster:
+    def _update(self, y: pd.DataFrame, X: object = None, update_params: bool = True) -> JointForecaster:
         """Rows that come later are calibrated on; what was fitted stays."""
         self._later = pd.concat([self._later, y[~y.index.isin(self._later.index)]])
         return self

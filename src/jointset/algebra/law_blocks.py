@@ -17,7 +17,7 @@ from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
 class Joining(Protocol):
     """Laws of a kind of their own, which can be put together."""
 
-    def joined(self, others: Sequence[Any]) -> Any:
+    def joined(self, others: Sequence[object]) -> Any:
         """One law of these rows and of those that follow."""
         ...
 

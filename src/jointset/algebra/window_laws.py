@@ -48,7 +48,7 @@ class WindowLaw:
         """What was worked out of basis, roots and factor: laws of other windows of the same shape share it."""
         return {}
 
-    def _of_shape(self, name: Any, make: Callable[[], Any]) -> Any:
+    def _of_shape(self, name: object, make: Callable[[], Any]) -> Any:
         if name not in self._known:
             self._known[name] = make()
         return self._known[name]

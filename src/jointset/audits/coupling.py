@@ -41,7 +41,7 @@ def perturbed(state: Any, delta: Array) -> Any:
     return state._replace(**{state._fields[0]: first + np.reshape(delta, first.shape)})
 
 
-def hidden(state: Any) -> Array:
+def hidden(state: object) -> Array:
     """What is perturbed in a state: its first field, refused where that is no array of numbers."""
     first = state[0] if isinstance(state, tuple) and hasattr(state, "_fields") and len(state) else None
     require(
@@ -68,7 +68,7 @@ def inputs(values: Array, steps: int) -> Array:
     return values
 
 
-def trajectories(filter: Filter[Any], states: Sequence[Any], values: Array) -> Iterator[AnyLaw]:
+def trajectories(filter: Filter[Any], states: Sequence[object], values: Array) -> Iterator[AnyLaw]:
     """Laws (K, N) that K copies emit before each row of values (T, N), from K states: as `filter.run` for each."""
     values = np.asarray(values, dtype=float)
     if isinstance(filter, SideBySide):
@@ -78,7 +78,7 @@ def trajectories(filter: Filter[Any], states: Sequence[Any], values: Array) -> I
     return _run(filter, states, values)
 
 
-def _run(filter: Filter[Any], states: Sequence[Any], values: Array) -> Iterator[AnyLaw]:
+def _run(filter: Filter[Any], states: Sequence[object], values: Array) -> Iterator[AnyLaw]:
     runs = [normal_run(filter, values, state)[0] for state in states]
     for t in range(len(values)):
         yield _together([laws[t] for laws in runs])
@@ -102,7 +102,9 @@ def _together(laws: Sequence[AnyLaw]) -> AnyLaw:
     return DenseLaw(mean, Covariance(np.stack([covariance.matrix for covariance in covariances])))
 
 
-def coupled(filter: Filter[Any], states: Sequence[Any], values: Array, floor: float = 0.0, threads: int = 1) -> Array:
+def coupled(
+    filter: Filter[Any], states: Sequence[object], values: Array, floor: float = 0.0, threads: int = 1
+) -> Array:
     """Bures-Wasserstein distances (K, T) of copies 1 .. K to copy 0, before each row of values (T, N).
 
     Exact at every step. Once all copies are below `floor`, the rest of the steps is left at zero. Threads as in

@@ -38,7 +38,7 @@ class Lipschitz(NamedTuple):
 def root_score_lipschitz(
     filter: Filter[Any],
     values: Array,
-    state: Any,
+    state: object,
     *,
     warmup: int = 50,
     steps: int = STEPS,
@@ -71,7 +71,7 @@ def root_score_lipschitz(
     )
 
 
-def _root_score(filter: Filter[Any], state: Any, y: Array) -> float:
+def _root_score(filter: Filter[Any], state: object, y: Array) -> float:
     return float(np.sqrt(cast("Law", filter.law(state)).mahalanobis(y)))
 
 

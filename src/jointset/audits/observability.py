@@ -46,7 +46,7 @@ class Observability(NamedTuple):
 def observability(
     filter: Filter[Any],
     values: Array,
-    state: Any = None,
+    state: object = None,
     *,
     warmup: int = 50,
     anchors: int = ANCHORS,

@@ -88,7 +88,7 @@ def _entry(name: str) -> dict[str, str]:
     return {key: getattr(AUDITS[name], key) for key in ("title", "question", "symbol")}
 
 
-def headline(value: Any) -> str:
+def headline(value: object) -> str:
     """The number of an audit, or the first of several, in four digits; empty where there is none.
 
     >>> headline(0.3375595), headline({"sigma_1": 0.443}), headline({"p50": "at most 0.36"}), headline(None)

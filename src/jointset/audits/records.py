@@ -22,7 +22,7 @@ SMALL = 0.01  # share of the first effect below which it counts as forgotten
 DRAWN = 100  # steps of a decay that are drawn
 
 
-def curve(x: Sequence[float] | Array, y: Sequence[float] | Array, label: str, se: Any = None) -> Record:
+def curve(x: Sequence[float] | Array, y: Sequence[float] | Array, label: str, se: object = None) -> Record:
     """A curve for plots."""
     return {"x": listed(x), "y": listed(y), "se": None if se is None else listed(se), "label": label}
 
@@ -34,7 +34,7 @@ def decay_curve(x: Array, y: Array, label: str, se: Array | None = None) -> Reco
     return {**drawn, "scale": "log", "xlabel": "step"}
 
 
-def listed(x: Any) -> list[Any]:
+def listed(x: object) -> list[Any]:
     """An array as plain numbers."""
     return np.asarray(x).tolist()
 

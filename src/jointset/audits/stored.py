@@ -106,7 +106,7 @@ def read_audits(path: Path) -> Audited:
     return Audited({name: value for name, value in content.items() if name not in audits}, audits)
 
 
-def _walk(record: Any, keys: list[str]) -> Any:
+def _walk(record: object, keys: list[str]) -> Any:
     for key in keys:
         if not isinstance(record, Mapping):
             return None
@@ -114,7 +114,7 @@ def _walk(record: Any, keys: list[str]) -> Any:
     return record
 
 
-def _value(found: Any) -> float | None:
+def _value(found: object) -> float | None:
     if isinstance(found, Mapping):
         found = next((found[key] for key in PLAIN if isinstance(found.get(key), int | float)), None)
     if isinstance(found, bool) or not isinstance(found, int | float) or math.isnan(found):

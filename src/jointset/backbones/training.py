@@ -40,7 +40,7 @@ class SquaredError:
         return torch.zeros(seeds, 1)
 
     def loss(
-        self, weights: Any, windows: torch.Tensor, state: torch.Tensor, skip: int, gaps: bool
+        self, weights: object, windows: torch.Tensor, state: torch.Tensor, skip: int, gaps: bool
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Error of every seed (S,) on windows (S, B, L + 1, N), from row `skip` + 1 of each on."""
         self.live = weights

@@ -128,12 +128,12 @@ class Readings(WorkerPlugin):
         self.name = PLUGIN
         self.sources = dict(sources)
 
-    def setup(self, worker: Any) -> None:
+    def setup(self, worker: object) -> None:
         """Called by every worker as it starts, or at once on those that run."""
         forget()  # a worker that has served before may hold a file as it was then
         SOURCES.update(self.sources)
 
-    def teardown(self, worker: Any) -> None:
+    def teardown(self, worker: object) -> None:
         """Called when the run ends: the memory is given back."""
         for name in self.sources:
             SOURCES.pop(name, None)

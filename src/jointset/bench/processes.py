@@ -81,7 +81,7 @@ def unhurried() -> Iterator[None]:
         return
     heard: list[int] = []
 
-    def hear(number: int, frame: Any) -> None:
+    def hear(number: int, frame: object) -> None:
         if heard:
             raise KeyboardInterrupt
         heard.append(number)

@@ -148,7 +148,7 @@ class Traces:
         return self._stored[1]
 
 
-def provenance(run: Mapping[str, Any]) -> dict[str, str]:
+def provenance(run: Mapping[str, object]) -> dict[str, str]:
     """One invocation as words: what a dictionary holds becomes `key value, key value`."""
     words = {}
     for key, value in run.items():
@@ -175,7 +175,7 @@ def facts(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return {key: value for key, value in words.items() if value}
 
 
-def _place(kept: list[Any], value: Any) -> int:
+def _place(kept: list[Any], value: object) -> int:
     if value not in kept:
         kept.append(value)
     return kept.index(value)

@@ -56,7 +56,7 @@ def _shown_file(file: Path) -> Shown:
     return Shown(title, about, findings, curves, light=told)
 
 
-def _finding(name: str, record: Mapping[str, Any]) -> Finding:
+def _finding(name: str, record: Mapping[str, object]) -> Finding:
     numbers = [
         f"{'' if key == 'value' else key.replace('_', ' ')} {shown(item)}".strip()
         for key, item in record.items()
@@ -69,7 +69,7 @@ def _finding(name: str, record: Mapping[str, Any]) -> Finding:
     return Finding(name, ", ".join(numbers[:FIGURES]), verdict, paper, str(record.get("note") or ""))
 
 
-def _curve(name: str, record: Mapping[str, Any]) -> dict[str, Any] | None:
+def _curve(name: str, record: Mapping[str, object]) -> dict[str, Any] | None:
     curve: Any = record.get("curve")
     points = _points(curve) if isinstance(curve, Mapping) else []
     if not points:
@@ -79,7 +79,7 @@ def _curve(name: str, record: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"name": name, "label": str(curve.get("label") or name), "x": x, "y": y, **axes}
 
 
-def _points(curve: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+def _points(curve: Mapping[str, object]) -> list[tuple[Any, Any]]:
     x, y = curve.get("x"), curve.get("y")
     if not isinstance(y, list) or not y:
         return []
@@ -89,11 +89,11 @@ def _points(curve: Mapping[str, Any]) -> list[tuple[Any, Any]]:
     return [(digits(a), digits(b)) for a, b in pairs[::every]]
 
 
-def _finite(value: Any) -> bool:
+def _finite(value: object) -> bool:
     return isinstance(value, (int, float)) and math.isfinite(value)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value in words and few digits."""
     if isinstance(value, bool):
         return "yes" if value else "no"

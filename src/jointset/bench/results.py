@@ -183,7 +183,7 @@ def write_trace(folder: str | Path, task: str, traces: Mapping[str, Mapping[str,
                 np.lib.format.write_array(part, np.asarray(array), allow_pickle=False)
 
 
-def write_run(folder: str | Path, run: Mapping[str, Any]) -> None:
+def write_run(folder: str | Path, run: Mapping[str, object]) -> None:
     """Append one command to those that filled a folder."""
     runs = [*read_runs(folder), dict(run)]
     with whole_file(Path(folder) / RUNS) as unfinished:

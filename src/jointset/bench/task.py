@@ -82,7 +82,7 @@ def failure(task: Task, text: str) -> Done:
     return Done(task, [filled(task, name, seed, {"error": text, "started": began}) for name, seed in units], {})
 
 
-def filled(task: Task, name: str, seed: int, known: Mapping[str, Any]) -> dict[str, Any]:
+def filled(task: Task, name: str, seed: int, known: Mapping[str, object]) -> dict[str, Any]:
     """A row of a task with what is known of it; the rest is empty, and without numbers it is an error."""
     unit = dict(zip(("cell", "protocol", "backbone", "method", "seed"), task.unit(name, seed), strict=False))
     trained = bare(name) in LEARNED or task.backbone not in (OWN, *SEEDLESS)

@@ -302,7 +302,7 @@ def expect(holds: bool, broken: str) -> None:
         raise AssertionError(broken)
 
 
-def same(one: Any, other: Any, broken: str) -> None:
+def same(one: object, other: object, broken: str) -> None:
     """Two arrays are bit-equal, gaps included."""
     expect(np.array_equal(np.asarray(one), np.asarray(other), equal_nan=True), broken)
 

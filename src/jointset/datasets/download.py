@@ -154,7 +154,7 @@ def _opener(url: str) -> OpenerDirector:
     return build_opener(_SafeRedirects, *local)
 
 
-def _once(url: str, part: Path, size: int | None, limit: int, timeout: float, report: Any) -> None:
+def _once(url: str, part: Path, size: int | None, limit: int, timeout: float, report: object) -> None:
     """One try: ask for the bytes that lack, and append them."""
     start, headers = _resume(part)
     request = Request(url, headers={"User-Agent": "jointset", "Accept-Encoding": "identity", **headers})

@@ -55,7 +55,7 @@ def state_map(filter: GNF, state: GNFState) -> tuple[Callable[[Any, Array], Any]
     """The hidden state after a reading, (h, y) -> h on flat tensors, and the one of `state`."""
     import torch
 
-    def tensor(x: Any) -> Any:
+    def tensor(x: object) -> Any:
         return torch.from_numpy(np.array(x, dtype=float))
 
     weights = type(filter.weights)(*(tensor(part) for part in filter.weights))

@@ -34,7 +34,7 @@ class _Model:
         return torch.zeros(seeds, batch, self.width)
 
     def loss(
-        self, weights: Any, windows: torch.Tensor, state: torch.Tensor, skip: int, gaps: bool
+        self, weights: object, windows: torch.Tensor, state: torch.Tensor, skip: int, gaps: bool
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Likelihood of the readings after the first, summed over the window and averaged over the batch (S,).
 
@@ -49,7 +49,9 @@ class _Model:
         nll = low_rank_nll(filled[:, 1:] - mean, diagonal, factor, seen)  # (S, window, B)
         return nll[:, skip:].sum(1).mean(-1), after
 
-    def _filled(self, weights: Any, windows: torch.Tensor, missing: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+    def _filled(
+        self, weights: object, windows: torch.Tensor, missing: torch.Tensor, state: torch.Tensor
+    ) -> torch.Tensor:
         """Windows (S, window + 1, B, N) with gaps at their predicted mean.
 
         That is the mean after last readings in place of gaps: means after means would go step by step.

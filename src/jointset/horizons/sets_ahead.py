@@ -41,7 +41,7 @@ class StepRegions(Sizes):
         """Ends (H, N) of each."""
         return _ends(part.bounds for part in self.parts)
 
-    def bounds_for(self, y: Any) -> tuple[Array, Array]:
+    def bounds_for(self, y: object) -> tuple[Array, Array]:
         """Ends of those that rows of readings (..., H, N) with gaps are held against."""
         y = np.asarray(y, dtype=float)
         return _ends(part.bounds_for(y[..., h, :]) for h, part in enumerate(self.parts))
@@ -51,7 +51,7 @@ class StepRegions(Sizes):
         """(1/N) log of the volume of each (H,)."""
         return np.array([part.log_volume for part in self.parts])
 
-    def contains(self, y: Any) -> Array:
+    def contains(self, y: object) -> Array:
         """Whether each holds its row of readings (..., H, N): (..., H)."""
         y = np.asarray(y, dtype=float)
         require(
@@ -97,7 +97,7 @@ class WholeRegion(Sizes):
         lower, upper = self.inner.bounds
         return lower, upper
 
-    def bounds_for(self, y: Any) -> tuple[Array, Array]:
+    def bounds_for(self, y: object) -> tuple[Array, Array]:
         """Ends (..., H N) of the set that readings (..., H, N) or (..., H N) with gaps are held against."""
         lower, upper = self.inner.bounds_for(self._flat(y))
         return lower, upper
@@ -112,11 +112,11 @@ class WholeRegion(Sizes):
         """(1 / H N) log of the volume."""
         return np.asarray(self.inner.log_volume)[()]
 
-    def contains(self, y: Any) -> Array:
+    def contains(self, y: object) -> Array:
         """Whether all readings, (..., H, N) or (..., H N), lie inside; missing ones do not count."""
         return np.asarray(self.inner.contains(self._flat(y)))[()]
 
-    def _flat(self, y: Any) -> Array:
+    def _flat(self, y: object) -> Array:
         """Readings (..., H N)."""
         y, size = np.asarray(y, dtype=float), self.center.shape[-1]
         whole = (self.steps, size // self.steps)

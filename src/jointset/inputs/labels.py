@@ -45,7 +45,7 @@ def panel_of(data: Readings, sensors: tuple[str, ...] = ()) -> Panel:
     return Panel(values, sensors or tuple(str(i) for i in range(width)))
 
 
-def _frame(columns: Mapping[str, Any]) -> Any:
+def _frame(columns: Mapping[str, object]) -> Any:
     """A data frame of columns by name."""
     import pandas as pd
 
@@ -104,7 +104,7 @@ def reading_of(y: Reading, sensors: tuple[str, ...]) -> Array:
     return values
 
 
-def _numbers(y: Any) -> Array:
+def _numbers(y: object) -> Array:
     try:
         return np.asarray(y, dtype=float)
     except (TypeError, ValueError):
@@ -134,7 +134,7 @@ def _labelled(y: Any) -> tuple[list[str], Sequence[Any]] | None:
     return ([str(label) for label in y.index], y.tolist()) if _is(y, "Series") else None
 
 
-def _by_label(labels: list[str], values: Sequence[Any], sensors: tuple[str, ...]) -> Array:
+def _by_label(labels: list[str], values: Sequence[object], sensors: tuple[str, ...]) -> Array:
     require(len(labels) > 0, "the reading has no label: give at least one sensor, NaN where it is missing")
     place = {name: i for i, name in enumerate(sensors)}
     for label in labels:
@@ -164,6 +164,6 @@ def _pandas() -> Any:
     return sys.modules.get("pandas")
 
 
-def _is(data: Any, kind: str) -> bool:
+def _is(data: object, kind: str) -> bool:
     pandas = _pandas()
     return pandas is not None and isinstance(data, getattr(pandas, kind))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +30,7 @@ def read_only(fresh: Array) -> Array:
     return fresh
 
 
-def writeable(array: Any) -> bool:
+def writeable(array: object) -> bool:
     """Whether someone can change the array, through itself or through what it is a view of."""
     while isinstance(array, np.ndarray):
         if array.flags.writeable:
@@ -94,7 +93,7 @@ def stamps(timestamps: ArrayLike, T: int) -> Array:
     return seconds
 
 
-def sensor_index(asked: Any, sensors: tuple[str, ...]) -> Array:
+def sensor_index(asked: object, sensors: tuple[str, ...]) -> Array:
     """Integer index (k,) of the sensors asked for, each once."""
     n = len(sensors)
     given = np.atleast_1d(np.asarray(asked))

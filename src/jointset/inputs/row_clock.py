@@ -8,7 +8,7 @@ count. Whatever is unusual is told.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jointset.contracts import Array
 from jointset.inputs.times import day_first_advice
@@ -39,7 +39,7 @@ class RowClock:
         """Whether a row is one of the last rows again."""
         return seconds is not None and self._rows.get(seconds) == values.tobytes()
 
-    def tick(self, seconds: int | None, values: Array, time: Any, row: int) -> list[Event]:
+    def tick(self, seconds: int | None, values: Array, time: object, row: int) -> list[Event]:
         """Move on to a row that counts; what is unusual about its time."""
         if seconds is None:
             return [] if time is None else [_unreadable(time, row)]
@@ -55,7 +55,7 @@ class RowClock:
             return [Event("rows not later than the one before", text)]
         return [*self._gap(step, time, row), *self._cadence(step)]
 
-    def _gap(self, step: int, time: Any, row: int) -> list[Event]:
+    def _gap(self, step: int, time: object, row: int) -> list[Event]:
         if self._now is None or step <= GAP * self._now:
             return []
         self.longest_gap = max(self.longest_gap, step)
@@ -75,7 +75,7 @@ class RowClock:
         return [Event("changes of cadence", text)]
 
 
-def _unreadable(time: Any, row: int) -> Event:
+def _unreadable(time: object, row: int) -> Event:
     """The event of a time that cannot be read."""
     text = f"row {row}: {str(time)[:40]!r} is no time that can be read: it is ignored, the row counts"
     return Event("times that could not be read", text + day_first_advice(time))

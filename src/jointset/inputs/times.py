@@ -63,7 +63,7 @@ def live_seconds(when: str | int | float | None, day_first: bool = False) -> int
         return None
 
 
-def day_first_advice(when: Any) -> str:
+def day_first_advice(when: object) -> str:
     """What to add to a refusal of text such as 31/12/2012 23:55, which may be read where that is asked for."""
     year_last = isinstance(when, str) and YEAR_LAST.fullmatch(when.strip())
     return "; --day-first reads dates that begin with the day" if year_last else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import orjson
@@ -139,7 +139,7 @@ class Reader:
             raise InputError(f"line {number} is not JSON ({error}): send one row a line") from None
         return self._whole(f"line {number}", found)
 
-    def _whole(self, where: str, row: Any) -> Whole:
+    def _whole(self, where: str, row: object) -> Whole:
         plain = self._plain(row)
         if plain is not None:
             return plain
@@ -151,7 +151,7 @@ class Reader:
             said = str(error)
             raise InputError(said if said.startswith(where) else f"{where}: {said}") from None
 
-    def _plain(self, row: Any) -> Whole | None:
+    def _plain(self, row: object) -> Whole | None:
         """A row as nearly all are, time and numbers by the names of sensors; None where it has to be looked at."""
         if type(row) is not dict or row.keys() != PLAIN or type(row["values"]) is not dict or self.fleet.rename:
             return None
@@ -239,7 +239,7 @@ class Reader:
                 yield Single(place, seconds, value)
 
 
-def seconds_of(when: Any, where: str) -> int:
+def seconds_of(when: object, where: str) -> int:
     """Epoch seconds of a time as it is given; what is finer than a second is cut off, the unit of numbers is judged
     by their size.
     """

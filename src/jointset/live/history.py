@@ -104,7 +104,7 @@ def _lines(rows: list[list[Any]]) -> str:
     return text.getvalue()
 
 
-def write_parquet(target: Any, store: Store, sensors: tuple[str, ...], asked: Asked) -> None:
+def write_parquet(target: object, store: Store, sensors: tuple[str, ...], asked: Asked) -> None:
     """A table of Parquet, written to a file."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def render_page(name: str, shown: Mapping[str, Any], scripts: Sequence[str] = (), data: Any = None) -> str:
+def render_page(name: str, shown: Mapping[str, object], scripts: Sequence[str] = (), data: object = None) -> str:
     """NAME.html filled with what is `shown`, in the shell and its style and NAME.css; `scripts` find `data` as JSON."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from jinja2.utils import htmlsafe_json_dumps
@@ -73,5 +73,5 @@ def _file(name: str) -> str:
     return found.read_text(encoding="utf-8")
 
 
-def _compact(value: Any, **_: Any) -> str:
+def _compact(value: object, **_: Any) -> str:
     return json.dumps(value, separators=(",", ":"), allow_nan=False)

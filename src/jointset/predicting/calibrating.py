@@ -202,7 +202,7 @@ def late_rule(rule: AnyRule) -> LateACI:
     return LateACI(float(rule.alpha), gamma if adapts(rule) else 0.0)
 
 
-def watch_from(rule: AnyRule, state: Any, scores: Array) -> Watch:
+def watch_from(rule: AnyRule, state: object, scores: Array) -> Watch:
     """What `trust` will compare later scores with: those of calibration (m,) or (m, K), and the rule's state."""
     radius = 1.0 - rule.alpha
     if isinstance(rule, Fixed):

@@ -167,7 +167,7 @@ class Stored(NamedTuple):
             tree = fields.get(name) if isinstance(fields, dict) else None
         return tree.get("class") if isinstance(tree, dict) else None
 
-    def parts(self, kinds: Mapping[str, Any], later: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def parts(self, kinds: Mapping[str, object], later: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The values named, each of the kind that its annotation says, and of finite numbers.
 
         `later` has plain values for parts that older folders lack.

@@ -75,7 +75,7 @@ def _seconds(node: Any) -> Array:
     return ticks // unit
 
 
-def _text(attribute: Any) -> str:
+def _text(attribute: object) -> str:
     return attribute.decode("latin-1") if isinstance(attribute, bytes) else str(attribute)
 
 

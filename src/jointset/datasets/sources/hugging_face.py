@@ -117,7 +117,7 @@ def _nodes(table: Any, n: int) -> Array:
     return nodes
 
 
-def _steps(path: Path, written: Any, columns: Sequence[str], n: int) -> Array:
+def _steps(path: Path, written: object, columns: Sequence[str], n: int) -> Array:
     """Values (len(columns), N) of the windows whose last observed step is at the time as written in the file."""
     import pyarrow.parquet as pq
 

@@ -61,7 +61,7 @@ class Part:
     args: tuple[Any, ...]
     state: Any
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         self.state = state
 
 
@@ -93,7 +93,7 @@ class _Frames(_Arrays):
         return super().find_class(module, name)
 
 
-def _new_array(kind: Any, shape: Any, code: Any) -> Array:
+def _new_array(kind: object, shape: object, code: object) -> Array:
     """An empty array; the pickle fills it by its state."""
     require(kind == _ARRAY_CLASS, "the pickle holds a special array class, which is refused: only arrays are read")
     return np.ndarray.__new__(np.ndarray, (0,), "b")
