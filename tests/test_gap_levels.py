@@ -1,5 +1,7 @@
 """Strata of rows with as many gaps: each is missed as often as the rule allows; complete rows know nothing of it."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -180,7 +182,7 @@ def test_factors_of_rows_are_the_same_however_the_rows_are_cut():
     traces = []
     for cuts in ([0, 20], [0, 6, 20], [0, 3, 6, 12, 20]):
         walk = Strata(Mahalanobis(GapScale(0.9, 28.0)), ACI(0.1), ACI(0.1).start(np.arange(50.0)))
-        for start, stop in zip(cuts, cuts[1:], strict=False):
+        for start, stop in pairwise(cuts):
             walk.course(np.full(stop - start, 20.0), y[start:stop])
         traces.append(gaps_of(walk.traced).trace)
     assert traces[0].any() and not traces[0][:9].any()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jointset.calibration import ACI, ECI, PID, SAOCP, SFOGD, AgACI, Contina, DtACI, ResCP, Split, Window
+from jointset.calibration.window import refuted
 
 
 @pytest.mark.parametrize(("m", "alpha"), [(99, 0.1), (57, 0.1), (200, 0.05), (9, 0.1)])
@@ -115,6 +116,13 @@ def test_the_window_is_long_in_calm_and_short_after_a_change():
     assert len(state.pool) > 1000
     state = rule.run(state, 4 * rng.chisquare(5, 24))[1]
     assert len(state.pool) < 100
+
+
+@pytest.mark.parametrize(("older", "newest"), [(20, 20), (200, 20)])
+def test_scores_without_a_change_are_refuted_as_rarely_as_the_threshold_says(older, newest):
+    scores = np.random.default_rng(older).standard_cauchy((3000, older + newest))
+    share = np.mean([refuted(row[:older], row[older:], 2.0) for row in scores])
+    assert abs(share - 2 * stats.norm.sf(2.0)) < 0.012
 
 
 def test_agaci_follows_the_quicker_expert_after_a_change():
