@@ -169,3 +169,23 @@ def test_the_command_lists_and_changes(predictors, tmp_path):
         refused = jointset("sensors", model, *wrong)
         assert refused.exit_code == 2 and said in refused.output
     assert not (tmp_path / "bad").exists()
+
+
+def test_sets_of_the_next_steps_go_on_where_rows_calibrate_them_and_else_are_said_to_be_gone(tmp_path):
+    train, rows = PANEL[:600], PANEL[1600:2100]
+    model = predictor_for("kalman+aci").fit(train).calibrate(PANEL[1000:1400], horizon=3)
+    drop, left = [NAMES[2]], rows.select([i for i in range(10) if i != 2])
+    after = model.with_sensors(drop=drop, rows=left)
+    fresh = model.with_sensors(drop=drop).calibrate(left, horizon=3)
+    np.testing.assert_array_equal(after.predict(horizon=3).together.bounds, fresh.predict(horizon=3).together.bounds)
+    few = model.with_sensors(drop=drop, rows=left[:70])  # enough for one step alone
+    assert few.horizon is None and few.n_calibration == 21
+
+    model.save(tmp_path / "model")
+    np.savetxt(tmp_path / "rows.csv", left.values, delimiter=",", header=",".join(left.sensors), comments="")
+    start = ["sensors", str(tmp_path / "model"), "--drop", NAMES[2], "--out"]
+    gone = CliRunner().invoke(app, [*start, str(tmp_path / "gone")])
+    assert gone.exit_code == 0 and "no sets for 3 steps ahead" in gone.output
+    kept = CliRunner().invoke(app, [*start, str(tmp_path / "kept"), "--rows", str(tmp_path / "rows.csv")])
+    assert kept.exit_code == 0 and "steps ahead" not in kept.output
+    assert load(tmp_path / "kept").predict(horizon=3).horizon == 3

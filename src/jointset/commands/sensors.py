@@ -77,6 +77,12 @@ def sensors_command(
         typer.echo(
             "Its radius is that of the old number of sensors brought to the new one; --rows ROWS.csv calibrates."
         )
+    if predictor.horizon is not None and other.horizon is None:
+        few = "" if data is None else "more "
+        steps = predictor.horizon.steps
+        typer.echo(
+            f"It has no sets for {steps} steps ahead, which the old model has: --rows with {few}rows calibrates."
+        )
 
 
 def _unless_there_was_nothing_to_do(text: str) -> None:

@@ -22,7 +22,7 @@ from jointset.algebra.chi_squares import chi_square_quantile
 from jointset.algebra.partial import independent_count, largest_quantile
 from jointset.calibration.shared_level import started
 from jointset.contracts import Array, Law, Readings
-from jointset.errors import require, require_known
+from jointset.errors import InputError, require, require_known
 from jointset.filters.grown import grown
 from jointset.filters.kept import KeptFilter, kept
 from jointset.inputs.graph_edges import edges_of
@@ -52,7 +52,8 @@ def with_sensors(
 
     Names to drop and to rename are those of the model. `add` gives the new sensors, where it is a mapping each with its
     neighbours (names after renaming) and the weights of its edges. `rows` of the new set of sensors give level and
-    scale of the new ones, and calibrate; `progress` is told how many of them are done.
+    scale of the new ones, and calibrate; `progress` is told how many of them are done. Sets of the next steps need rows
+    to be calibrated on: without, or with too few, a model whose sensors come or go has none.
     """
     drop, rename = tuple(drop), dict(rename or {})
     edges: Edges = add if isinstance(add, Mapping) else {name: {} for name in add}
@@ -66,10 +67,20 @@ def with_sensors(
     if drop:
         other = _without(other, [rename.get(name, name) for name in drop])
     if rows is not None:
-        other.calibrate(rows, progress=progress)
+        _calibrate(other, rows, 1 if predictor.horizon is None else predictor.horizon.steps, progress)
     elif edges or drop:
         _bring_scores(predictor, other)
     return other
+
+
+def _calibrate(predictor: JointPredictor, rows: Readings, steps: int, progress: Progress | None) -> None:
+    """Calibrate, with the sets of the next steps where the rows are enough for them."""
+    try:
+        predictor.calibrate(rows, horizon=steps, progress=progress)
+    except InputError:
+        if steps == 1:
+            raise
+        predictor.calibrate(rows, progress=progress)
 
 
 def _check(sensors: tuple[str, ...], drop: tuple[str, ...], rename: dict[str, str], add: Edges) -> None:
@@ -236,7 +247,7 @@ def health_table(predictor: JointPredictor) -> list[dict[str, Any]]:
         elif name in ill["stuck"]:
             words = f"stuck at {health.value[i]:g} for {int(health.same[i])} readings"
         elif health.gap[i]:
-            words = f"missing for {int(health.gap[i])} rows"
+            words = f"missing for {int(health.gap[i])} row{'s' * (health.gap[i] > 1)}"
         count = None if near is None else int((near[i] | near[:, i]).sum())
         level = {"level": float(f"{predictor.shift[i]:.4g}"), "sd": float(f"{predictor.scale[i]:.4g}")}
         table.append({"sensor": name, **level, "neighbours": count, "health": words})
