@@ -1,14 +1,17 @@
 """What is told of a reading at once is what is told of it one by one; a law that stands is not made again."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from jointset import GraphLGSSM, JointPredictor, generate_grssf
 from jointset.filters.var import VARFilter
+from jointset.laws import DenseLaw, LowRankLaw
 from jointset.methods import predictor_for
-from jointset.scores import RootMahalanobis
+from jointset.predicting.attribution import explained
+from jointset.scores import Mahalanobis, RootMahalanobis
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +69,16 @@ def test_of_an_infinite_score_a_sensor_at_its_mean_has_no_share(blocks):
     y[2] += 1.0
     shares = predictor.explained(y, math.inf).shares
     assert shares[2] == math.inf and (np.delete(shares, 2) == 0.0).all()
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("gaps", [(), (1, 4)])
+def test_factors_are_explained_as_their_matrix_is(rank, gaps):
+    rng = np.random.default_rng(rank)
+    law = LowRankLaw(rng.normal(size=6), 0.2 + rng.random(6), rng.normal(size=(6, rank)))
+    y, asked = 3.0 * rng.normal(size=6), SimpleNamespace(score=Mahalanobis())
+    y[list(gaps)] = np.nan
+    score = float(law.mahalanobis(y))
+    by_factors, by_matrix = (explained(asked, one, y, score) for one in (law, DenseLaw(law.mean, law.dense())))
+    for mine, theirs in zip((*by_factors[:2], *by_factors.given), (*by_matrix[:2], *by_matrix.given), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)

@@ -87,3 +87,10 @@ def test_a_ceiling_below_one_is_a_ceiling():
     assert AgACI(ceiling=0.5).start(POOL).ceiling == 0.5
     with pytest.raises(ValueError, match="ceiling must be a positive finite radius"):
         AgACI(ceiling=0.0)
+
+
+def test_one_expert_of_the_printed_agaci_is_aci():
+    rng = np.random.default_rng(5)
+    known, scores = rng.chisquare(4, 80), rng.chisquare(4, 300)
+    one, aci = CostAgACI(0.1, gammas=(0.02,)), ACI(0.1, gamma=0.02, lookback=400)
+    np.testing.assert_allclose(one.run(one.start(known), scores)[0], aci.run(aci.start(known), scores)[0], rtol=1e-12)

@@ -145,6 +145,11 @@ def test_a_seed_does_not_depend_on_its_company(model, series):
     assert not np.allclose(company[0][0], company[1][0])
 
 
+@pytest.mark.parametrize(("rows", "parts"), [(11, 1), (20, 1), (21, 2), (30, 2), (31, 3), (200, 5)])
+def test_a_part_in_order_has_whole_windows_and_the_row_after_each(rows, parts):
+    assert Recipe(batch=5, window=10, in_order=True).for_rows(rows).batch == parts
+
+
 class Killed(Exception):
     pass
 
