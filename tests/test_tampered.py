@@ -9,6 +9,7 @@ import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from jointset import InputError, generate_grssf
 from jointset.catalogue import LEARNED
 from jointset.cli import app
 from jointset.methods import METHODS, load_predictor, predictor_for
+from jointset.predicting.stored_models import require_working
 
 PANEL = generate_grssf("A", n=8, seed=3, length=1000).panel
 Change = Callable[[dict[str, Any], dict[str, np.ndarray]], object]
@@ -225,3 +227,22 @@ def test_every_method_passes_the_checks_with_gaps_in_its_last_rows(method: str, 
     predictor.save(tmp_path)
     loaded = load_predictor(tmp_path)
     np.testing.assert_array_equal(loaded.predict().bounds, predictor.predict().bounds)
+
+
+class Turning:
+    """A predictor whose set is sound until its first reading."""
+
+    sensors, centre = ("a",), 0.0
+
+    def predict(self) -> Any:
+        return SimpleNamespace(center=np.array([self.centre]), bounds=(np.array([-1.0]), np.array([1.0])))
+
+    def update(self, y: Any) -> None:
+        self.centre = np.nan
+
+
+def test_a_model_that_its_next_reading_would_break_is_refused() -> None:
+    predictor: Any = Turning()
+    with pytest.raises(InputError, match="centre of the next set is not finite"):
+        require_working(predictor, adapts=True)
+    assert predictor.centre == 0.0

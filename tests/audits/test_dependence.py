@@ -8,6 +8,7 @@ from scipy.stats import multivariate_normal, norm
 from jointset.audits.dependence import effective_sizes, indicator_dependence
 from jointset.errors import InputError
 from jointset.predicting.integrated_time import autocovariance, integrated_time
+from jointset.predicting.slow_time import slow_time
 
 
 def autoregression(phi, m, seed):
@@ -61,6 +62,11 @@ def test_autocovariance_is_the_direct_one():
 def test_an_autocovariance_is_refused_what_is_no_series(shape):
     with pytest.raises(InputError, match="needs a series of numbers"):
         autocovariance(np.ones(shape))
+
+
+def test_what_never_changes_has_no_slow_time():
+    varied, still = np.tile([0.0, 1.0, 1.0, 0.0], 100), np.zeros(400)
+    assert slow_time(varied, still, 1.645) == slow_time(still, varied, 1.645) == 1.0
 
 
 def test_a_series_that_does_not_vary_says_nothing():

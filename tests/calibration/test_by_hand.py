@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from jointset.calibration import ACI, PID, RULES, AgACI, DtACI, Split
+from jointset.calibration import ACI, ECI, PID, RULES, AgACI, DtACI, Split
 from jointset.calibration.agaci import _finite
 from jointset.calibration.cost_agaci import CostAgACI
 from jointset.calibration.fixed import Fixed
@@ -94,3 +94,14 @@ def test_one_expert_of_the_printed_agaci_is_aci():
     known, scores = rng.chisquare(4, 80), rng.chisquare(4, 300)
     one, aci = CostAgACI(0.1, gammas=(0.02,)), ACI(0.1, gamma=0.02, lookback=400)
     np.testing.assert_allclose(one.run(one.start(known), scores)[0], aci.run(aci.start(known), scores)[0], rtol=1e-12)
+
+
+def test_eci_that_accumulates_keeps_every_term():
+    """r_{t+1} - r_t = h_t (miss_t - alpha + I_t) at every step; the first is that of the form that shifts."""
+    scores = np.random.default_rng(6).chisquare(3, 40)
+    radii, shifted = (rule.run(rule.start(np.empty(0)), scores)[0] for rule in (ECI(0.1, accumulate=True), ECI(0.1)))
+    assert radii[1] == pytest.approx(shifted[1]) and radii[5] != pytest.approx(shifted[5])
+    spans = [1.0, *(float(np.ptp(scores[:t])) for t in range(1, 39))]
+    logistic = 1.0 / (1.0 + np.exp(-(scores - radii)[:39]))
+    terms = (scores - radii)[:39] * logistic * (1.0 - logistic)
+    np.testing.assert_allclose(np.diff(radii), 0.1 * np.array(spans) * ((scores > radii)[:39] - 0.1 + terms), rtol=1e-9)

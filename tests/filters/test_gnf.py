@@ -134,3 +134,9 @@ def test_a_gru_on_all_sensors_tells_them_apart(small):
 def test_a_gru_on_all_sensors_has_no_graph():
     with pytest.raises(InputError, match="pool=False is a GRU on the readings of all sensors"):
         GNF(pool=False)
+
+
+def test_one_step_is_the_fewest():
+    assert GNF(steps=1).steps == 1
+    with pytest.raises(InputError, match="steps must be 1 or more, got 0"):
+        GNF(steps=0)
