@@ -1,6 +1,6 @@
 """How the default method grows with the number of sensors: training, a live step, memory.
 
-    python benchmarks/scale.py [--device cuda] [--whole 1000] [--instant] [SENSORS ...]
+    python benchmarks/scale.py [--device cuda] [--whole 1000] [--steps 2] [--instant] [SENSORS ...]
 
 A simulated road network: sensors at random places of a square, each joined to its three nearest, readings that follow
 their neighbours with common waves; 1,000 rows at five minutes. Of the learned members: milliseconds of a training step
@@ -8,13 +8,17 @@ their neighbours with common waves; 1,000 rows at five minutes. Of the learned m
 `--whole` sensors also the whole `default`, all members with the same weight (after so few steps they would get none):
 seconds that its fit takes beside the training of the members, milliseconds of `predict` and `update`. With `--instant`
 `quick` instead, which is `var` above 300 sensors: seconds of processor time of its fit, milliseconds of a live step.
-Every size in a process of its own; memory is that process's peak, on the host.
+With `--steps S` nothing but the whole `default`, trained for S steps and S / 4 more: processor time of a training step,
+of the rest of the fit and of a calibration on 200 rows; then, of the model read from its folder by another process, a
+live step and the peak of that process's memory. Every size in a process of its own; memory is that process's peak, on
+the host.
 """
 
 import argparse
 import multiprocessing
 import resource
 import sys
+import tempfile
 import time
 import warnings
 from dataclasses import replace
@@ -27,6 +31,7 @@ from scipy.sparse import csr_array, identity
 from scipy.spatial import cKDTree
 
 from jointset import JointPredictor, NodeNet, Panel
+from jointset.filters import members as learned
 from jointset.filters import pool
 from jointset.filters.default import DefaultFilter
 from jointset.filters.quick import quick
@@ -105,6 +110,51 @@ def whole(panel, device, step):
     return fit - 50 * step / 1e3, median_ms(live, panel.values[-LIVE:])
 
 
+def few_steps(panel, device, steps, folder):
+    """Seconds of processor time of a training step, of the rest of a fit, and of a calibration; the model is saved."""
+    pool.best_weights = lambda laws, sizes, y, tried: tried[1]
+    trained, training = learned.trained_members, []
+
+    def timed(*given):
+        start = time.process_time()
+        found = trained(*given)
+        training.append(time.process_time() - start)
+        return found
+
+    learned.trained_members = timed
+    start = time.process_time()
+    predictor = JointPredictor(DefaultFilter(device=device, steps=steps)).fit(panel[:TRAIN])
+    fit = time.process_time() - start
+    predictor.calibrate(panel[TRAIN : TRAIN + CALIBRATE])
+    whole = time.process_time() - start
+    predictor.save(folder)
+    return sum(training) / (steps + learned.further_steps(steps)), fit - sum(training), whole - fit
+
+
+def streamed(folder, rows):
+    """Milliseconds of a live step of a stored model, and the peak of memory, in a process of their own."""
+    predictor = JointPredictor.load(folder)
+
+    def live(y):
+        predictor.predict()
+        predictor.update(y)
+
+    return median_ms(live, rows), peak()
+
+
+def whole_line(n, device, steps, folder):
+    """Cells of the line of a size with few training steps, and the rows that the model is to be streamed."""
+    warnings.simplefilter("ignore")
+    panel = network(n)
+    cells = [f"{x:.1f}" for x in few_steps(panel, device, steps, folder)]
+    return [f"{n:,}", *cells, f"{peak():,.0f}"], panel.values[-LIVE:]
+
+
+def peak():
+    """Megabytes of memory that this process had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 def instant(panel):
     """Seconds of processor time of a fit of `quick`, milliseconds of a live step."""
     start = time.process_time()
@@ -130,7 +180,7 @@ def line(n, device, most):
         step, live = members(panel, device)
         cells += [f"{step:.1f}", f"{live:.1f}"]
         cells += [f"{x:.1f}" for x in whole(panel, device, step)] if n <= most else ["", ""]
-    cells.append(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f}")
+    cells.append(f"{peak():,.0f}")
     return f"| {' | '.join(cells)} |"
 
 
@@ -140,15 +190,36 @@ def main():
     parser.add_argument("sensors", nargs="*", type=int, default=[100, 207, 500])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--whole", type=int, default=1000)
+    parser.add_argument("--steps", type=int)
     parser.add_argument("--instant", action="store_true")
     args = parser.parse_args()
-    titles = "training step, ms | members live, ms | rest of the fit, s | `default` live, ms"
-    titles = "fit of `quick`, s | live step, ms" if args.instant else titles
-    print(f"| sensors | {titles} | memory, MB |")
-    print("|---|---|---|---|" if args.instant else "|---|---|---|---|---|---|", flush=True)
+    titles = "training step, ms | members live, ms | rest of the fit, s | `default` live, ms | memory, MB"
+    titles = "fit of `quick`, s | live step, ms | memory, MB" if args.instant else titles
+    if args.steps:
+        titles = "training step, s | rest of the fit, s | calibration, s | memory, MB"
+        titles += " | model, MB | live step, ms | memory of a stream, MB"
+    print(f"| sensors | {titles} |\n|---|{'---|' * (titles.count('|') + 1)}", flush=True)
     for n in args.sensors:
-        with multiprocessing.get_context("spawn").Pool(1) as process:
-            print(process.apply(line, (n, args.device, None if args.instant else args.whole)), flush=True)
+        if args.steps:
+            print(few_steps_line(n, args), flush=True)
+            continue
+        print(apart(line, n, args.device, None if args.instant else args.whole), flush=True)
+
+
+def few_steps_line(n, args):
+    """The line of a size with few training steps: a fit in one process, a stream in another."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "model"
+        cells, rows = apart(whole_line, n, args.device, args.steps, model)
+        size = sum(file.stat().st_size for file in model.rglob("*") if file.is_file()) / 2**20
+        live, memory = apart(streamed, model, rows)
+    return f"| {' | '.join([*cells, f'{size:.1f}', f'{live:.1f}', f'{memory:,.0f}'])} |"
+
+
+def apart(act, *given):
+    """What an act gives, in a process of its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as process:
+        return process.apply(act, given)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 
+BLOCK = 1000  # rows of a matrix that are looked at together
 ROUNDING = 1e-6  # a float32 file may be asymmetric by its rounding, relative to its largest weight
 
 
@@ -76,7 +77,8 @@ def check_adjacency(
             i, j = np.argwhere(wrong)[0]
             edge = f"({i}, {j})" if sensors is None else f"from {sensors[i]!r} to {sensors[j]!r}"
             raise InputError(f"adjacency is {fault} {edge}: {A[i, j]:g}; use 0 for no edge, weights > 0 otherwise")
-    gap = np.abs(A - A.T).max(initial=0.0)
+    blocks = [slice(first, first + BLOCK) for first in range(0, n, BLOCK)]
+    gap = max((np.abs(A[rows] - A[:, rows].T).max() for rows in blocks), default=0.0)
     require(
         directed or gap <= ROUNDING * A.max(initial=0.0),
         f"adjacency is not symmetric, max |A - A'| = {gap:.4g}: use symmetrize=True (--symmetrize) for (A + A')/2, "

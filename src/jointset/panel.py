@@ -143,7 +143,13 @@ class Panel:
         require(isinstance(index, slice), f"index a panel by a slice of time steps, such as panel[3:4], not {index!r}")
         require(index.step is None or index.step > 0, f"a panel keeps its time order: slice step {index.step} < 1")
         stamps = None if self.timestamps is None else self.timestamps[index]
-        return dataclasses.replace(self, values=self.values[index], timestamps=stamps)
+        return self._with(values=self.values[index], timestamps=stamps)
+
+    def _with(self, **parts: Array | None) -> Panel:
+        """The same with other parts that are known to be sound: a graph is not looked through again."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__, **parts)
+        return made
 
     def between(self, start: Time | None = None, stop: Time | None = None) -> Panel:
         """Steps with start <= time < stop; ISO text, datetime or epoch seconds, UTC where no offset is given."""

@@ -20,6 +20,7 @@ from jointset.filters.node_net_cells import NodeNetWeights
 from jointset.filters.node_net_training import NodeNetModel, outage_patterns
 from jointset.filters.recipes import dropout_for
 from jointset.filters.training import Trained, train
+from jointset.inputs.graph_edges import Edges
 from jointset.panel import Panel
 
 if TYPE_CHECKING:
@@ -85,10 +86,10 @@ def trained_members(
     rows = np.hstack([panel.values, clock, np.arange(len(panel))[:, None]])
     hidden = outage_patterns(n, recipe.window + 1, net.outages)
     sizes = (n, clock.shape[1], net.rank, net.width)
-    graph = None if net.shift is None else np.round(net.shift, 6)
+    graph = [np.round(part, 6) for part in net.shift] if isinstance(net.shift, Edges) else [_rounded(net.shift)]
     dropout = dropout_for(len(panel)) if net.dropout is None else net.dropout
     dropped = (dropout,) if dropout else ()
-    run = digest(told_apart(rows, panel.values), graph, recipe, sizes, net.outages, *dropped)
+    run = digest(told_apart(rows, panel.values), *graph, recipe, sizes, net.outages, *dropped)
     names = [digest(run, one.seed, one.identity, *_singles(one.begin)) for one in entries]
     found = {i: recall(name, NodeNetWeights) for i, name in enumerate(names)}
     lacking = [i for i, kept in found.items() if kept is None]
@@ -157,6 +158,10 @@ def stacked(identities: Sequence[bool], seed: int, trained: Trained, first: int)
 def parts_of(device: str) -> int:
     """How many parts of a run go on side by side, at most."""
     return (os.cpu_count() or 1) if device == "cpu" else 1
+
+
+def _rounded(shift: Array | None) -> Array | None:
+    return None if shift is None else np.round(shift, 6)
 
 
 def _singles(weights: NodeNetWeights | None) -> list[Array]:

@@ -26,7 +26,7 @@ from jointset.errors import require
 from jointset.filters import node_net_cells as cells
 from jointset.filters.node_net_cells import NodeNetWeights
 from jointset.filters.recipes import Recipe
-from jointset.inputs.adjacency import shift_of
+from jointset.inputs.shifts import Shift, operator, shift_of
 from jointset.laws import LowRankLaw
 from jointset.panel import Panel
 from jointset.storage import storable
@@ -77,7 +77,7 @@ class NodeNet:
     seed, device
         Of the training run.
     weights, shift, sensors, calendar, cadence, first_time
-        Set by `fit`: what was learned, the graph shift (N, N), the number of sensors, and of the clock its terms, the
+        Set by `fit`: what was learned, the graph shift, the number of sensors, and of the clock its terms, the
         usual interval and the time after the last row (0 without one).
     """
 
@@ -95,7 +95,7 @@ class NodeNet:
     seed: int = 0
     device: str = "cpu"
     weights: Any = None
-    shift: Array | None = None
+    shift: Shift | None = None
     sensors: int = 0
     calendar: Calendar = NO_CALENDAR
     cadence: int = 0
@@ -175,8 +175,8 @@ class NodeNet:
         """The shift, sparse where that pays; None without a graph."""
         if self.shift is None:
             return None
-        shift = np.asarray(self.shift, np.float32)
-        if self.sensors < 64 or np.count_nonzero(shift) > 0.1 * self.sensors**2:
+        shift = operator(self.shift, np.float32)
+        if self.sensors < 64 or not isinstance(shift, np.ndarray) or np.count_nonzero(shift) > 0.1 * self.sensors**2:
             return shift
         from scipy.sparse import csr_array  # here, so that importing jointset stays fast
 

@@ -17,6 +17,8 @@ from jointset.filters.likelihood import low_rank_terms
 from jointset.filters.node_net_cells import IDENTITY, READ, NodeNetWeights
 from jointset.filters.recurrence import pooled_states
 from jointset.filters.training import last_seen
+from jointset.inputs.graph_edges import Edges
+from jointset.inputs.shifts import Shift
 
 SMALL_HEAD = 0.1  # the last layer begins at a tenth of the usual size
 FIRST_TAIL = 6.0  # degrees of freedom above the least, at the start
@@ -37,7 +39,7 @@ class NodeNetModel:
         clock: int,
         rank: int,
         width: int,
-        shift: Array | None,
+        shift: Shift | None,
         identities: Sequence[bool],
         outages: Array | None = None,
         dropout: float = 0.0,
@@ -48,7 +50,8 @@ class NodeNetModel:
 
     def identity(self) -> str:
         """Kinds of members and graph."""
-        graph = b"" if self.shift is None else np.ascontiguousarray(self.shift).tobytes()
+        parts = self.shift if isinstance(self.shift, Edges) else () if self.shift is None else (self.shift,)
+        graph = b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
         dropped = f" {self.dropout:g}" if self.dropout else ""
         return f"{type(self).__name__} {self.identities} {hashlib.sha256(graph).hexdigest()}{dropped}"
 
@@ -158,11 +161,20 @@ class NodeNetModel:
         key = (like.device, like.dtype)
         if key not in self._placed:
             place: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
-            shift = None if self.shift is None else torch.as_tensor(self.shift, **place)
+            shift = None if self.shift is None else _placed(self.shift, place)
             hidden = None if self.outages is None else torch.as_tensor(self.outages, device=like.device)
             kept = torch.as_tensor(kept_patterns(2 * self.width, self.dropout), **place) if self.dropout else None
             self._placed[key] = shift, torch.as_tensor(self.identities, **place)[:, None, None], hidden, kept
         return self._placed[key]
+
+
+def _placed(shift: Shift, place: dict[str, Any]) -> torch.Tensor:
+    """The shift where the data is; one of edges is a sparse matrix, on a GPU a full one, whose products are faster."""
+    if not isinstance(shift, Edges):
+        return torch.as_tensor(shift, **place)
+    ends, weights = torch.as_tensor(shift.ends.T), torch.as_tensor(shift.weights)
+    matrix = torch.sparse_coo_tensor(ends, weights, check_invariants=True, **place).coalesce()
+    return matrix if matrix.device.type == "cpu" else matrix.to_dense()
 
 
 def outage_patterns(n: int, rows: int, share: float, count: int = 64, seed: int = 0) -> Array | None:

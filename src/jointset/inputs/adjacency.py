@@ -6,17 +6,12 @@ its own. `none` is no rule but a choice: a graph without edges, every sensor on 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jointset.contracts import Array
 from jointset.errors import InputError, require
-from jointset.graph import normalized_shift, symmetrize
-
-if TYPE_CHECKING:
-    from jointset.panel import Panel
+from jointset.graph import symmetrize
 
 EARTH_RADIUS = 6371.0088  # mean radius in km (IUGG)
 ROUNDING = 1e-12  # relative spread below which a sensor does not vary
@@ -128,10 +123,3 @@ def correlation_knn(values: ArrayLike, k: int = 8, tau: float = 0.3) -> Array:
     kept = np.zeros_like(strength)
     np.put_along_axis(kept, nearest, np.take_along_axis(strength, nearest, axis=1), axis=1)
     return symmetrize(kept)
-
-
-def shift_of(panel: Panel) -> Array | None:
-    """The shift of the panel's graph, or of one of its strongest correlations; None for a single sensor."""
-    if panel.n_sensors < 2:
-        return None
-    return normalized_shift(correlation_knn(panel.values) if panel.adjacency is None else panel.adjacency)

@@ -36,7 +36,8 @@ def edges_of(adjacency: Array | None) -> Edges | None:
     if adjacency is None:
         return None
     A = np.asarray(adjacency, dtype=float)
-    ends = np.argwhere((A != 0) & ~np.eye(len(A), dtype=bool))
+    ends = np.argwhere(A)
+    ends = ends[ends[:, 0] != ends[:, 1]]
     return Edges(ends, A[ends[:, 0], ends[:, 1]])
 
 
@@ -52,11 +53,14 @@ def closed_neighbourhoods(edges: Edges | None, n: int) -> list[tuple[int, Array]
     known = _KNOWN.get((id(edges), n))
     if known is not None and known[0] is edges:
         return known[1]
-    near = np.eye(n, dtype=bool)
-    if edges is not None:
-        near[edges.ends[:, 0], edges.ends[:, 1]] = near[edges.ends[:, 1], edges.ends[:, 0]] = True
-    _, first = np.unique(near, axis=0, return_index=True)
-    found = [(i, np.flatnonzero(near[i])) for i in sorted(first.tolist())]
+    own = np.arange(n)
+    ends = np.empty((0, 2), dtype=int) if edges is None else edges.ends
+    pairs = np.unique(np.concatenate([own * n + own, ends @ [n, 1], ends @ [1, n]]))
+    centre, place = np.divmod(pairs, n)
+    alike: dict[bytes, tuple[int, Array]] = {}
+    for i, places in enumerate(np.split(place, np.searchsorted(centre, own[1:]))):
+        alike.setdefault(places.tobytes(), (i, places))
+    found = list(alike.values())
     if len(_KNOWN) >= KEPT:
         _KNOWN.clear()
     _KNOWN[id(edges), n] = edges, found

@@ -24,7 +24,8 @@ a jump.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,16 +78,13 @@ class JumpState(NamedTuple):
 
 
 class Neighbourhoods:
-    """The neighbourhoods of a graph with FEWEST sensors or more: centres (K,), and who belongs to each (K, N)."""
+    """The neighbourhoods of a graph with FEWEST sensors or more: centres (K,), and who belongs to each."""
 
     def __init__(self, edges: Edges | None, n: int) -> None:
         found = [(centre, places) for centre, places in closed_neighbourhoods(edges, n) if len(places) >= FEWEST]
-        self.centres = [centre for centre, _ in found]
-        self.members = np.zeros((len(found), n))
-        for row, (_, places) in zip(self.members, found, strict=True):
-            row[places] = 1.0
-        self.least = READ * self.members.sum(axis=1)
-        self.roots = np.sqrt(self.members.sum(axis=1))
+        self.n, self.centres = n, [centre for centre, _ in found]
+        counts = np.array([len(places) for _, places in found], dtype=float)
+        self.least, self.roots = READ * counts, np.sqrt(counts)
         self.widest = float(self.roots.max(initial=0.0))
         self.weight = 1.0 / self.roots
         self.places = np.full((len(found), max((len(places) for _, places in found), default=0)), n)  # n: nobody
@@ -96,26 +94,48 @@ class Neighbourhoods:
     def __len__(self) -> int:
         return len(self.centres)
 
-    def weights(self, precision: Array | None, squares: Array | None = None) -> Array:
+    @cached_property
+    def members(self) -> Array:
+        """Who belongs to each (K, N): 1, or 0."""
+        out = np.zeros((len(self), self.n + 1))
+        np.put_along_axis(out, self.places, 1.0, axis=1)
+        return np.ascontiguousarray(out[:, : self.n])
+
+    @cached_property
+    def _inside(self) -> Any:
+        """The same, sparse where sensors are many."""
+        if self.n <= DENSE:
+            return self.members
+        from scipy.sparse import csr_array  # here, so that importing jointset stays fast
+
+        which, column = np.nonzero(self.places < self.n)
+        return csr_array((np.ones(len(which)), (which, self.places[which, column])), shape=(len(self), self.n))
+
+    def weights(self, precision: Array | None, squares: Array | None = None) -> Any:
         """What errors count for in X (K, N), of which these are the usual squares (K,)."""
-        found = self.members if precision is None else self.members @ precision
+        found = self._inside if precision is None else self.members @ precision
         return found if squares is None else found / np.sqrt(squares)[:, None]
 
-    def sums(self, z: Array, weights: Array) -> Array:
+    def sums(self, z: Array, weights: Any) -> Array:
         """X (..., K) of errors (..., N); NaN where too few were read."""
         read, cut = ~np.isnan(z), _cut(z)
         if np.count_nonzero(read) == read.size:
             return cut @ weights.T
-        count, total = read @ self.members.T, np.where(read, cut, 0.0) @ weights.T
+        count, total = read @ self._inside.T, np.where(read, cut, 0.0) @ weights.T
         return np.where(count >= self.least, total * self.roots / np.sqrt(np.maximum(count, 1.0)), np.nan)
 
     def even(self, moved: Array, which: Array) -> Array:
         """M (H,) of moves (H, N), NaN = none, in the neighbourhoods which (H,)."""
         known = np.concatenate([moved, np.full((len(moved), 1), np.nan)], axis=1)
-        ordered = np.sort(np.take_along_axis(known, self.places[which], axis=1), axis=1)  # NaN last
-        count = np.count_nonzero(~np.isnan(ordered), axis=1)
-        place = np.maximum(count - np.ceil(SHARE * count).astype(int), 0)
-        return np.sqrt(count) * np.nan_to_num(ordered[np.arange(len(ordered)), place])
+        return _even(np.take_along_axis(known, self.places[which], axis=1))
+
+
+def _even(moved: Array) -> Array:
+    """M (H,) of moves of the sensors of one neighbourhood each (H, k), NaN = none."""
+    ordered = np.sort(moved, axis=1)  # NaN last
+    count = np.count_nonzero(~np.isnan(ordered), axis=1)
+    place = np.maximum(count - np.ceil(SHARE * count).astype(int), 0)
+    return np.sqrt(count) * np.nan_to_num(ordered[np.arange(len(ordered)), place])
 
 
 def start_jumps(usual: UsualJumps) -> JumpState:
@@ -126,7 +146,7 @@ def start_jumps(usual: UsualJumps) -> JumpState:
     )
 
 
-def follow(around: Neighbourhoods, weights: Array, usual: UsualJumps, state: JumpState, errors: Array) -> JumpState:
+def follow(around: Neighbourhoods, weights: Any, usual: UsualJumps, state: JumpState, errors: Array) -> JumpState:
     """After the errors (N,) of one more row; `weights` are those of the neighbourhoods for X of the usual size 1."""
     mixed, missing = _mixed(usual.sensors, state.sensors), np.isnan(errors)
     before = np.count_nonzero(state.read) == len(errors)
@@ -174,7 +194,9 @@ def _with_even(around: Neighbourhoods, found: Array, moved: Array) -> Array:
     for way, jumps in zip((1.0, -1.0), found, strict=True):
         rows, which = np.nonzero(jumps >= LEAST)
         for part in np.array_split(np.arange(len(rows)), len(rows) // PIECE + 1):
-            jumps[rows[part], which[part]] += EVEN * around.even(_stayed(way * moved[:, rows[part]]), which[part])
+            places = around.places[which[part]]
+            near = _stayed(way * moved[:, rows[part][:, None], np.minimum(places, around.n - 1)])
+            jumps[rows[part], which[part]] += EVEN * _even(np.where(places < around.n, near, np.nan))
     return np.maximum(found, 0.0)
 
 
