@@ -88,7 +88,8 @@ left.tick_params(axis="x", labelrotation=30)
 for name, run in runs.items():
     inside = np.convolve(run.inside, np.full(100, 0.01), "valid")  # of the last 100 rows
     right.errorbar(run.log_volume.mean(), run.joint, [[run.joint - inside.min()], [inside.max() - run.joint]], fmt="o")
-    right.annotate(name, (run.log_volume.mean(), run.joint), (6, 4), textcoords="offset points")
+    below = name == "ewma"  # beside kalman: a label each way
+    right.annotate(name, (run.log_volume.mean(), run.joint), (6, -12 if below else 4), textcoords="offset points")
 right.axhline(0.9, color="#333333", linewidth=0.8, linestyle=":")
 right.margins(x=0.25)
 right.set(xlabel="log-volume a sensor", ylabel="inside: all rows, worst and best 100 in a row")
