@@ -1,5 +1,7 @@
 """Pictures as functions: they draw on the axes they are given, return them, and show the numbers of the run."""
 
+import itertools
+
 import matplotlib
 import numpy as np
 import pytest
@@ -109,6 +111,16 @@ def test_what_cannot_be_drawn_is_refused(fitted, ax):
     gappy[5] = np.nan
     jointset.plot.region(predictor.predict(), ("s000", "s001"), gappy, ax)
     assert not ax.patches and len(ax.get_lines()) == 2  # shadow and reading: what was not read has no cut
+
+
+def test_dates_do_not_run_into_each_other(fitted):
+    figure = Figure(figsize=(12, 8))
+    axes = figure.subplots(2, 2)
+    for ax in (jointset.plot.score(fitted[1], axes[0, 0]), jointset.plot.band(fitted[1], "s001", axes[0, 1])):
+        figure.canvas.draw()
+        boxes = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
+        assert len(boxes) > 1
+        assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 def test_without_axes_a_figure_is_made(fitted):

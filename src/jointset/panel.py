@@ -48,6 +48,19 @@ class Panel:
     coordinates: Array | None = None
     distances: Array | None = None
 
+    if TYPE_CHECKING:  # what is taken; the fields are what it becomes
+
+        def __init__(
+            self,
+            values: ArrayLike,
+            sensors: Sequence[str],
+            timestamps: ArrayLike | None = None,
+            adjacency: ArrayLike | None = None,
+            directed: bool = False,
+            coordinates: ArrayLike | None = None,
+            distances: ArrayLike | None = None,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         freeze = object.__setattr__
         freeze(self, "values", numbers(self.values, "values"))

@@ -36,7 +36,7 @@ def score(run: Run, ax: Axes | None = None, *, color: str = LINE) -> Axes:
     """Scores of a run as dots, misses as crosses, and the radius they were held against."""
     ax = _axes(ax)
     draw_scores(ax, _steps(run), run, color)
-    return ax
+    return _dated(ax, run)
 
 
 def draw_scores(ax: Axes, steps: Array, run: Run, color: str) -> None:
@@ -68,7 +68,7 @@ def band(run: Run, sensor: str, ax: Axes | None = None, *, color: str = LINE) ->
     ax.plot(steps[beyond], values[beyond], "x", color=MISS, markersize=6, markeredgewidth=1.6, label="reading, outside")
     ax.set_ylabel(sensor)
     ax.margins(x=0.01)
-    return ax
+    return _dated(ax, run)
 
 
 def map(network: Panel | JointPredictor, values: Any = None, ax: Axes | None = None, *, cmap: str = "YlOrRd") -> Axes:
@@ -157,3 +157,14 @@ def _axes(ax: Axes | None) -> Axes:
 def _steps(run: Run) -> Array:
     """Times of the rows, or their numbers."""
     return np.arange(len(run.score)) if run.timestamps is None else run.timestamps.astype("datetime64[s]")
+
+
+def _dated(ax: Axes, run: Run) -> Axes:
+    """The axes with few and short dates, which do not run into each other, where rows have times."""
+    if run.timestamps is not None:
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        few = AutoDateLocator(maxticks=6)
+        ax.xaxis.set_major_locator(few)
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(few))
+    return ax

@@ -92,3 +92,10 @@ def all_of_it(folder: Path) -> None:
     long = frame.rename_axis("ds").reset_index().melt("ds", var_name="unique_id", value_name="y")
     rows = [dict(zip(panel.sensors, row.tolist(), strict=True)) for row in np.asarray(panel.values)]
     assert set(under_other_verbs(rows, long)) == set("abcdefgh")
+
+
+def plain_lists() -> Panel:
+    """A panel takes what becomes arrays."""
+    panel = Panel([[1.0, 2.0], [3.0, 4.0]], ["a", "b"], timestamps=[0, 300], adjacency=[[0, 1], [1, 0]])
+    assert_type(panel.sensors, tuple[str, ...])
+    return panel
