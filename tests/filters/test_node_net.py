@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_t
 
 torch = pytest.importorskip("torch")
 
@@ -140,6 +141,28 @@ def test_gaps_are_no_part_of_the_loss():
     changed = windows.clone()
     changed[0, 1, 12, 2] = float("nan")  # the last row is a target only
     assert model.loss(weights, changed, model.zero_state(1, 3), 2, True)[0] != loss
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_the_loss_is_the_density_of_student_s_t(gaps):
+    """Mean of -log density over windows and steps after the first, a reading; of the sensors read where some were."""
+    rng = np.random.default_rng(4)
+    model = NodeNetModel(4, 0, 2, 8, None, (True,))
+    weights = type(model.initial(rng))(*(torch.tensor(x)[None] for x in model.initial(rng)))
+    values = rng.normal(size=(1, 3, 9, 4))
+    values[0, :, 8, 1] = np.nan if gaps else 0.0  # a target only
+    windows = torch.tensor(np.concatenate([values, np.zeros((1, 3, 9, 1))], -1))
+    inputs = windows.transpose(1, 2)[:, :-1, :, :4]
+    mean, scale, factor, tail = model.laws(weights, inputs, torch.isnan(inputs), windows.transpose(1, 2)[..., 4:4])
+    found = []
+    for t in range(2, 8):
+        for b in range(3):
+            m, d, L = (np.asarray(part[0, t, b]) for part in (mean, scale, scale[..., None] * factor))
+            y = values[0, b, t + 1]
+            S, read = np.diag(d**2) + L @ L.T, ~np.isnan(y)
+            found.append(multivariate_t.logpdf(y[read], m[read], S[np.ix_(read, read)], float(tail[0])))
+    loss = model.loss(weights, windows, model.zero_state(1, 3), 2, gaps)[0]
+    np.testing.assert_allclose(float(loss[0]), -np.mean(found) / 4, rtol=1e-6)
 
 
 def test_outages_hide_some_sensors_of_every_other_window():

@@ -35,3 +35,16 @@ def test_states_and_gradients_are_those_of_the_cell(graphs):
     gradients = (torch.autograd.grad((x * weighting).sum(), trained) for x in (expected, found))
     for wanted, made in zip(*gradients, strict=True):
         torch.testing.assert_close(made, wanted, rtol=1e-10, atol=1e-10)
+
+
+def test_heads_are_the_same_in_numpy_and_in_torch_and_no_variance_is_below_the_floor():
+    rng = np.random.default_rng(1)
+    w = cells.NodeWeights(*(np.asarray(x) for x in NodeModel(NODES, 4, WIDTH, None).initial(rng)))
+    h = 20.0 * rng.standard_normal((NODES, WIDTH))  # far out: some logs of variances lie below the floor
+    found = cells.node_heads(h, w)
+    in_torch = cells.node_heads(torch.tensor(h), cells.NodeWeights(*map(torch.tensor, w)))
+    for one, other in zip(found, in_torch, strict=True):
+        np.testing.assert_allclose(one, other.numpy(), rtol=1e-12)
+    logs = (h @ w.head_weight + w.head_bias)[..., 1]
+    assert logs.min() < np.log(cells.FLOOR) < logs.max()
+    np.testing.assert_allclose(found[1], np.maximum(np.exp(logs), cells.FLOOR), rtol=1e-12)
