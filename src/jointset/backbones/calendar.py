@@ -38,6 +38,9 @@ class Calendar(NamedTuple):
         return self.day + self.week > 0
 
 
+NO_CALENDAR = Calendar()
+
+
 @lru_cache
 def _waves(day: int, week: int) -> tuple[Array, Array, Array]:
     """Period in seconds, radians a second and number of every harmonic."""

@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from jointset.backbones.calendar import DAY, Calendar, calendar_of
+from jointset.backbones.calendar import DAY, NO_CALENDAR, Calendar, calendar_of
 from jointset.backbones.interface import Backbone, seed_list, training_mean
 from jointset.contracts import Array
 from jointset.errors import InputError, require
@@ -29,7 +29,6 @@ RIDGES = tuple(10.0**power for power in range(-6, 3))  # of the mean square of a
 DENSE = 300  # sensors up to which each looks at all others
 NEIGHBOURS = 20
 ROWS_EACH = 10  # rows a regressor with fewer of which it looks at so many only
-NO_CALENDAR = Calendar()
 HARMONICS = (12, 6)  # of the day and of the week
 DAYS = 10  # of training that the change of the day before needs
 TRIED = 50  # sensors that choose the ridge where each has regressors of its own

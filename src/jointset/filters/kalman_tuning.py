@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from jointset.algebra.recursion import first_order
+from jointset.algebra.tails import LOG_2PI
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.filters.riccati import steady_state
 
-LOG_2PI = float(np.log(2 * np.pi))
 RHO_GRID = (0.5, 0.7, 0.85, 0.95)
 NOISE_GRID = (0.03, 0.1, 0.3, 1.0)
 GRID = tuple((rho, frac) for rho in RHO_GRID for frac in NOISE_GRID)

@@ -19,7 +19,7 @@ import numpy as np
 from jointset.algebra.law_blocks import concatenate
 from jointset.algebra.pooling import matched
 from jointset.algebra.tails import Tails
-from jointset.backbones.calendar import Calendar, calendar_of
+from jointset.backbones.calendar import NO_CALENDAR, Calendar, calendar_of
 from jointset.backbones.interface import seed_list
 from jointset.contracts import Array
 from jointset.errors import require
@@ -33,7 +33,6 @@ from jointset.storage import storable
 from jointset.support.extras import require_extra
 
 HARMONICS = 2  # of day and week
-NO_CALENDAR = Calendar()
 LARGE = 20_000  # readings of all windows of a step beyond which there are fewer windows
 CACHE = 1_000_000  # gates of a block of rows
 ABSURD = 1e6  # standard deviations beyond which a network sees no difference

@@ -17,6 +17,7 @@ import numpy as np
 
 from jointset.algebra.lowrank import Numbers, namespace
 from jointset.contracts import Array
+from jointset.filters.kalman_tuning import forward_filled
 from jointset.filters.recurrent_cells import gelu, pooled_step
 from jointset.storage import storable
 
@@ -126,9 +127,7 @@ def filled(values: Array, last: Array) -> tuple[Array, Array]:
     missing = np.isnan(values)
     if not missing.any():
         return values, np.ones(values.shape)
-    rows = np.concatenate([last[None], values])
-    place = np.where(np.concatenate([np.zeros((1, len(last)), dtype=bool), missing]), 0, np.arange(len(rows))[:, None])
-    return np.take_along_axis(rows, np.maximum.accumulate(place, axis=0), axis=0)[1:], (~missing).astype(float)
+    return forward_filled(np.concatenate([last[None], values]))[1:], (~missing).astype(float)
 
 
 def states(gates: Array, h: Array, recurrent: Array) -> Array:

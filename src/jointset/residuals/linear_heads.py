@@ -19,7 +19,7 @@ import numpy as np
 
 from jointset.algebra import lowrank
 from jointset.algebra.pooling import some_rows
-from jointset.backbones.calendar import Calendar, calendar_at
+from jointset.backbones.calendar import NO_CALENDAR, Calendar, calendar_at
 from jointset.contracts import Array, Pilot
 from jointset.errors import require
 from jointset.laws import LowRankLaw
@@ -28,7 +28,6 @@ from jointset.residuals.shrinkage import second_moment
 from jointset.storage import storable
 from jointset.support.how_far import tell
 
-NO_CALENDAR = Calendar()
 HARMONICS = (3, 1)  # of the day and of the week
 COMPONENTS = 4  # of the predicted means, at most
 WIDEST = 3.0  # a regressor counts as no more than so many of its standard deviations

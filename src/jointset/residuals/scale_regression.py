@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jointset.algebra.pooling import some_rows
-from jointset.backbones.calendar import Calendar, calendar_of
+from jointset.backbones.calendar import NO_CALENDAR, Calendar, calendar_of
 from jointset.contracts import Array
 from jointset.panel import Panel
 from jointset.storage import storable
@@ -23,7 +23,6 @@ from jointset.storage import storable
 HALF_LIVES = (3.0, 12.0, 48.0, 288.0)  # rows
 WEIGHTS = (1.0 - 2.0 ** (-1.0 / np.array(HALF_LIVES)))[:, None]  # of one row in each of the moving averages
 HARMONICS = (6, 2)  # of the day and of the week
-NO_CALENDAR = Calendar()
 FREEDOM = 5.0  # of the Student-t
 FLOOR = 0.01  # smallest scale, in those of all residuals of a sensor
 LARGEST = 20.0  # a residual counts as no more than so many of them
