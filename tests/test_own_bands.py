@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jointset.algebra.law_rows import others
+from jointset.calibration import ACI
 from jointset.calibration.own_bands import own_quantiles
 from jointset.calibration.quantiles import score_quantile
 from jointset.cli import app
@@ -87,6 +88,13 @@ def test_the_own_band_of_a_sensor_covers_it_at_the_level_asked_for(method: str) 
         predictor.update(row)
     np.testing.assert_allclose(np.mean(inside, axis=0), 0.9, atol=0.035)  # four standard errors
     assert np.all(predictor.predict().half_width > (upper - lower) / 2)
+
+
+def test_own_bands_go_with_the_level_that_they_were_calibrated_at() -> None:
+    panel = network(1200)
+    predictor = predictor_for("static+aci").fit(panel[:600]).calibrate(panel[600:])
+    known = [predictor.rewrapped(ACI(alpha)).usual for alpha in (predictor.alpha, 0.3)]
+    assert [usual is not None and usual.own is not None for usual in known] == [True, False]
 
 
 def test_an_alarm_says_what_was_expected_of_a_sensor_well_inside_its_bounds() -> None:
