@@ -6,6 +6,7 @@ import pytest
 pytest.importorskip("torch")
 
 from jointset import GNF, GraphLGSSM, InputError, JointPredictor, Panel, generate_grssf
+from jointset.filters.gnf_training import NodeModel
 
 
 @pytest.fixture(scope="module")
@@ -140,3 +141,9 @@ def test_one_step_is_the_fewest():
     assert GNF(steps=1).steps == 1
     with pytest.raises(InputError, match="steps must be 1 or more, got 0"):
         GNF(steps=0)
+
+
+def test_training_begins_with_gates_that_keep_the_state():
+    w = NodeModel(5, 2, 8, None).initial(np.random.default_rng(0))
+    np.testing.assert_array_equal(w.gate_bias, [[0.0] * 8 + [1.0] * 8])  # reset, then update
+    assert not np.any(w.candidate_bias)
