@@ -17,7 +17,7 @@ from jointset.errors import require
 from jointset.panel import Panel
 from jointset.regions import named
 from jointset.runs import Run, columns_of
-from jointset.support.how_far import each
+from jointset.support.how_far import between
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
@@ -46,10 +46,11 @@ def _in_blocks(
     filter: Filter[Any], values: Array, state: object, times: Array | None, units: tuple[Array, Array]
 ) -> Iterator[tuple[Forecast, Array, object]]:
     shift, scale = units
-    for block in each(blocks(filter, values)):
+    for block in blocks(filter, values):
         rows, clock = values[block], () if times is None else (times[block],)
-        laws, state = filter.run((rows - shift) / scale, state, *clock)
-        yield laws.rescale(shift, scale), rows, state
+        with between(block.start / max(len(values), 1), block.stop / max(len(values), 1)):
+            laws, state = filter.run((rows - shift) / scale, state, *clock)
+            yield laws.rescale(shift, scale), rows, state
 
 
 def blocks(filter: Filter[Any], values: Array) -> list[slice]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -68,16 +68,20 @@ def telling() -> Told:
     return lambda step, steps, loss: None if listener is None else listener.reached(step / steps)
 
 
-@contextmanager
-def part(number: int, parts: int) -> Iterator[None]:
+def part(number: int, parts: int) -> AbstractContextManager[None]:
     """Work on one of several parts, counted from 1, that take about as long; what is told inside is of this part."""
+    return between((number - 1) / parts, number / parts)
+
+
+@contextmanager
+def between(begin: float, end: float) -> Iterator[None]:
+    """Work on the part from one share of the whole to another."""
     listener = _LISTENER.get()
     if listener is None:
         yield
         return
     low, high = listener.low, listener.high
-    each_takes = (high - low) / parts
-    listener.low, listener.high = low + (number - 1) * each_takes, low + number * each_takes
+    listener.low, listener.high = low + begin * (high - low), low + end * (high - low)
     try:
         yield
         listener.reached(1.0)
@@ -105,7 +109,7 @@ def in_rows(progress: Callable[[int], None] | None, rows: int) -> Told | None:
 
     def told(step: int, steps: int, loss: float) -> None:
         nonlocal done
-        more = rows * step // steps - done
+        more = round(rows * step / steps) - done
         done += more
         if more:
             progress(more)
