@@ -101,7 +101,7 @@ def names_of_examples() -> dict:
     return given | {"row": row, "rows": test.values[:12], "y": np.where(np.arange(8) == 2, np.nan, row)}
 
 
-@pytest.mark.parametrize("name", ["attribution", "imputation", "horizons", "training", "benchmark"])
+@pytest.mark.parametrize("name", ["attribution", "imputation", "horizons", "training", "benchmark", "default"])
 def test_a_short_example_runs(name: str, names_of_examples: dict):
     (block,) = blocks(DOCS / f"{name}.md", "python")
     block = block.replace('recipe="sharp"', 'recipe="sharp", steps=2').replace("panel, 10", "panel, 2")  # quick
