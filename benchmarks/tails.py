@@ -19,7 +19,7 @@ import numpy as np
 from scipy import stats
 
 from jointset.algebra.law_blocks import concatenate
-from jointset.algebra.tails import NORMAL, Tails
+from jointset.algebra.law_tails import NORMAL, Tails
 from jointset.datasets.cells import cell
 from jointset.experiments.rows import _fitting_block
 from jointset.filters.default import DENSE, DefaultFilter, _whitening

@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 
 from jointset.algebra.covariance import Covariance
 from jointset.algebra.law_blocks import concatenate
-from jointset.algebra.tails import NORMAL, Tails
+from jointset.algebra.law_tails import NORMAL, Tails
 from jointset.errors import InputError
 from jointset.laws import DenseLaw, LowRankLaw
 

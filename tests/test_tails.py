@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jointset import GraphLGSSM, JointPredictor, PooledFilter, generate_grssf
-from jointset.algebra.tails import NORMAL, Tails
+from jointset.algebra.law_tails import NORMAL, Tails
 from jointset.audits.pit import pit
 from jointset.filters.quick import quick
 from jointset.laws import LowRankLaw

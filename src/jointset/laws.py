@@ -2,8 +2,8 @@
 
 A law has a mean (..., N) and a covariance, either dense (`DenseLaw`) or diagonal plus low rank (`LowRankLaw`, which
 never forms an N x N matrix except for `distance`). It is normal unless it has `tails`, which density and draws know
-(`jointset.algebra.tails`). Leading axes are the batch: `law[t]` is the law of one step. NaN readings are missing: they
-are scored on the marginal law of the sensors that are there.
+(`jointset.algebra.law_tails`). Leading axes are the batch: `law[t]` is the law of one step. NaN readings are missing:
+they are scored on the marginal law of the sensors that are there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from jointset.algebra.law_rows import (
     rows_at_once,
     sensor_indices,
 )
-from jointset.algebra.tails import LOG_2PI, NORMAL, Tailed, Tails
+from jointset.algebra.law_tails import LOG_2PI, NORMAL, Tailed, Tails
 from jointset.algebra.triangles import bures_wasserstein
 from jointset.contracts import Array, Index
 from jointset.errors import require

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointset.algebra.tails import tails_of
+from jointset.algebra.law_tails import tails_of
 from jointset.contracts import Array
 from jointset.predicting.limits import UNLIMITED, Limits
 

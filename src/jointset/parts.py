@@ -15,7 +15,7 @@ PLUGINS = "jointset.methods"  # group of the entry points of other packages
 MODULES = {
     "algebra.lean": "Lean",
     "algebra.partial": "GapScale",
-    "algebra.tails": "Tails",
+    "algebra.law_tails": "Tails",
     "algebra.window_laws": "WindowLaw",
     "backbones.calendar": "Calendar",
     "backbones.gpvar": "GPVAR GPVARBackbone",

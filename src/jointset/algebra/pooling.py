@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jointset.algebra.covariance import Covariance
+from jointset.algebra.law_tails import Tails
 from jointset.algebra.lowrank import apply, transpose
-from jointset.algebra.tails import Tails
 from jointset.algebra.triangles import whitener
 from jointset.contracts import Array
 from jointset.errors import require

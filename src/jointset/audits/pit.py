@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jointset.algebra.tails import NORMAL, Tails, tails_of
+from jointset.algebra.law_tails import NORMAL, Tails, tails_of
 from jointset.audits.records import Record, curve, kept_sensors, left_out_words
 from jointset.audits.subject import Subject
 from jointset.contracts import Array

@@ -17,8 +17,8 @@ import numpy as np
 
 from jointset.abilities import message_start
 from jointset.algebra.law_blocks import concatenate
+from jointset.algebra.law_tails import Tails
 from jointset.algebra.pooling import distances, student_scores
-from jointset.algebra.tails import Tails
 from jointset.backbones.interface import seed_list
 from jointset.contracts import Array, Filter
 from jointset.errors import InputError, require

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jointset.algebra.law_tails import LOG_2PI
 from jointset.algebra.recursion import first_order
-from jointset.algebra.tails import LOG_2PI
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.filters.riccati import steady_state

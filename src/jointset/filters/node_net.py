@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.algebra.law_blocks import concatenate
+from jointset.algebra.law_tails import Tails
 from jointset.algebra.pooling import matched
-from jointset.algebra.tails import Tails
 from jointset.backbones.calendar import NO_CALENDAR, Calendar, calendar_of
 from jointset.backbones.interface import seed_list
 from jointset.contracts import Array

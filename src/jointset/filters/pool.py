@@ -17,8 +17,8 @@ import numpy as np
 
 from jointset.abilities import Shaped, expecting, message_start
 from jointset.algebra.law_blocks import concatenate
+from jointset.algebra.law_tails import NORMAL, Tails
 from jointset.algebra.pooling import best_weights, log_scores, mixture_weights, pooled, some_rows
-from jointset.algebra.tails import NORMAL, Tails
 from jointset.contracts import Array, Filter
 from jointset.errors import InputError, require
 from jointset.filters.held_out import (

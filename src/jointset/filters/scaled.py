@@ -15,8 +15,8 @@ import numpy as np
 
 from jointset.abilities import Shaped, Sized, expecting, message_start
 from jointset.algebra.covariance import Covariance
+from jointset.algebra.law_tails import Tails, tails_of
 from jointset.algebra.pooling import distances, student_scores
-from jointset.algebra.tails import Tails, tails_of
 from jointset.contracts import Array, Filter, State
 from jointset.errors import InputError, require
 from jointset.filters.held_out import (

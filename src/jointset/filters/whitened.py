@@ -14,8 +14,8 @@ import numpy as np
 
 from jointset.abilities import expecting, follows_clock
 from jointset.algebra.covariance import Covariance
+from jointset.algebra.law_tails import Tails, tails_of
 from jointset.algebra.pooling import steady
-from jointset.algebra.tails import Tails, tails_of
 from jointset.algebra.triangles import add_to_diagonal, cholesky, solve_lower
 from jointset.contracts import Array, Filter, State
 from jointset.errors import require

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jointset.abilities import follows_clock, message_start
-from jointset.algebra.tails import tails_of
+from jointset.algebra.law_tails import tails_of
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.shared_level import rule_within
 from jointset.inputs.times import iso
