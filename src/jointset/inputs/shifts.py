@@ -30,13 +30,14 @@ def kept_shift(adjacency: Array) -> Shift:
     n = len(adjacency)
     if n < MANY or np.count_nonzero(adjacency) > SPARSE * n**2:
         return normalized_shift(adjacency)
-    from scipy.sparse import csr_array, diags_array, eye_array  # here, so that importing jointset stays fast
+    from scipy.sparse import csr_array  # here, so that importing jointset stays fast
 
     A = csr_array(adjacency)
     A = (A + A.T) / 2.0
-    A = (A - diags_array(A.diagonal()) + eye_array(n)).tocoo()
+    each = np.arange(n)
+    A = (A + csr_array((1.0 - A.diagonal(), (each, each)), shape=(n, n))).tocoo()
     scale = 1.0 / np.sqrt(A.sum(axis=1))
-    i, j = A.coords
+    i, j = A.row, A.col
     kept = A.data != 0
     return Edges(np.stack([i, j], axis=1)[kept], (A.data * scale[i] * scale[j])[kept])
 
