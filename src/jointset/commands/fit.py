@@ -73,7 +73,7 @@ def fit_command(
         str | None,
         typer.Option(
             autocompletion=completion.rules_known,
-            help="split, aci, agaci, dtaci, pid, sfogd, saocp, eci, window, auto, or clock-RULE; else aci for "
+            help="split, aci, agaci, dtaci, pid, sfogd, saocp, eci, window, auto, or clock-RULE; else auto for "
             "default and quick, split for the others.",
         ),
     ] = None,
