@@ -95,7 +95,7 @@ class MovingCorrelations:
         share = rate * weight
         if gap and share > 0:
             filled, unknown = expected_moment(to_diagonal(S, STEADY), row)
-            return (1.0 - rate) * S + share * np.outer(filled, filled) + rate * unknown
+            return (1.0 - rate) * S + share * (filled[:, None] * filled) + rate * unknown
         return (1.0 - rate) * S + share * (row[:, None] * row) if share > 0 else S
 
     @cached_property

@@ -9,10 +9,12 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 
+from jointset.algebra.covariance_gaps import patterns_of
 from jointset.algebra.pooling import some_rows
 from jointset.contracts import Array
 from jointset.errors import require, some
@@ -23,6 +25,7 @@ LEAST = 1e-3  # smallest eigenvalue of correlations from pairs, and share that t
 FLAT = 1e-20  # of the largest variance: no sensor has less
 SHRUNK, ROUNDS = 0.3, 3  # share that takes those to the diagonal, and rounds of EM from there
 ROWS = 2_000  # that EM looks at, and ten a sensor
+NUMBERS = 4_000_000  # that the blocks of rows filled at once may hold
 
 
 def complete_residuals(residuals: Array, start: str, sensors: Sequence[str] = (), seed: int = 0) -> Array:
@@ -105,17 +108,24 @@ def expected_rows(residuals: Array, P: Array) -> tuple[Array, Array]:
     """Residuals (T, N) so filled under precision P, and the sum (N, N) of the covariances of what the rows lack."""
     missing = np.isnan(residuals)
     filled, unknown = np.where(missing, 0.0, residuals), np.zeros(P.shape)
-    gaps = np.flatnonzero(missing.any(axis=1))
-    pulled = filled[gaps] @ P
-    patterns, which = np.unique(missing[gaps], axis=0, return_inverse=True)
-    order = np.argsort(which.ravel(), kind="stable")
-    edges = np.searchsorted(which.ravel()[order], np.arange(len(patterns) + 1))
-    for number, pattern in enumerate(patterns):
-        rows, M = order[edges[number] : edges[number + 1]], np.flatnonzero(pattern)
-        left = np.linalg.inv(P[np.ix_(M, M)])
-        filled[np.ix_(gaps[rows], M)] = -pulled[np.ix_(rows, M)] @ left
-        unknown[np.ix_(M, M)] += len(rows) * left
+    pulled = filled @ P
+    for rows in _lacking_as_many(missing.sum(axis=1)):
+        patterns, own = patterns_of(missing[rows])
+        M = np.nonzero(patterns)[1].reshape(len(patterns), -1)
+        blocks = (M[:, :, None], M[:, None, :])
+        left = np.linalg.inv(P[blocks])
+        at = (rows[:, None], M[own])
+        filled[at] = -np.einsum("tij,tj->ti", left[own], pulled[at])
+        np.add.at(unknown, blocks, np.bincount(own)[:, None, None] * left)
     return filled, unknown
+
+
+def _lacking_as_many(counts: Array) -> Iterator[Array]:
+    """Rows that lack as many sensors each, by these counts (T,), so few at a time that their blocks fit in memory."""
+    for k in np.unique(counts[counts > 0]).tolist():
+        rows, at_once = np.flatnonzero(counts == k), max(1, NUMBERS // k**2)
+        for begin in range(0, len(rows), at_once):
+            yield rows[begin : begin + at_once]
 
 
 def expected_moment(S: Array, e: Array) -> tuple[Array, Array]:
@@ -125,11 +135,14 @@ def expected_moment(S: Array, e: Array) -> tuple[Array, Array]:
     """
     missing = np.isnan(e)
     lacks, read = missing.nonzero()[0], (~missing).nonzero()[0]
-    rows = S[read]
-    across = rows[:, lacks]
-    gain = np.linalg.solve(rows[:, read], across)
+    rows, own = S.take(read, 0), S.take(lacks, 0).take(lacks, 1)
     filled, unknown = e.copy(), np.zeros(S.shape)
-    filled[lacks] = e[read] @ gain
-    left = S[lacks[:, None], lacks] - across.T @ gain
-    unknown[lacks[:, None], lacks] = 0.5 * (left + left.T)
+    if len(read):
+        known, across = rows.take(read, 1), rows.take(lacks, 1)
+        _, gain, failed = dposv(known, across)
+        if failed:  # flat to rounding
+            gain = np.linalg.solve(known, across)
+        filled[lacks] = e.take(read).dot(gain)
+        own -= across.T.dot(gain)
+    unknown[lacks[:, None], lacks] = 0.5 * (own + own.T)
     return filled, unknown

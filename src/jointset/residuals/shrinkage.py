@@ -38,9 +38,8 @@ def to_diagonal(covariance: Array, weight: float) -> Array:
     array([[2. , 0.5],
            [0.5, 2. ]])
     """
-    n = covariance.shape[-1]
     shrunk = (1.0 - weight) * covariance
-    shrunk[..., np.arange(n), np.arange(n)] = covariance[..., np.arange(n), np.arange(n)]
+    np.einsum("...ii->...i", shrunk)[...] = np.einsum("...ii->...i", covariance)
     return shrunk
 
 
