@@ -10,7 +10,7 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src"
 LAYERS = {  # lowest first: a module belongs where the longest of its prefixes stands
-    "inputs": "contracts abilities errors late_names support parts storage inputs graph panel",
+    "inputs": "contracts abilities score_abilities errors late_names support parts storage inputs graph panel",
     "laws": "laws algebra",
     "means and filters": "backbones residuals filters",
     "scores, regions, calibration": "regions regions_composite scores calibration",

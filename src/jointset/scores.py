@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from jointset.algebra.chi_squares import chi_square_quantile
 from jointset.algebra.lean import Lean
 from jointset.algebra.partial import (
     UNCALIBRATED,
     GapScale,
     held_distances,
     held_maximum,
+    independent_count,
     joined_maxima,
+    largest_quantile,
     placed_distance,
     placed_distances,
     placed_maximum,
@@ -57,6 +60,13 @@ class _WithGaps:
 class _Distance(_WithGaps):
     """A score that is made from the squared Mahalanobis distance."""
 
+    sets: ClassVar[str] = "ellipsoids"
+    power: ClassVar[float]
+
+    def typical(self, law: Law, level: float) -> float:
+        """See `OfOneLaw`."""
+        return float(chi_square_quantile(law.mean.shape[-1], level)) ** (0.5 / self.power)
+
     def measure(self, law: Law, y: Array) -> Array:
         """See `Score.measure`."""
         return distance_measured(law, y)
@@ -81,6 +91,8 @@ class Mahalanobis(_Distance):
     >>> bool(region.contains(np.array([0.0, 1.9]))), bool(region.contains(np.array([1.5, 1.5])))
     (True, False)
     """
+
+    power: ClassVar[float] = 0.5
 
     def score(self, law: Law, y: Array) -> Array:
         """(y - m)' S^-1 (y - m) (...)."""
@@ -110,6 +122,8 @@ class RootMahalanobis(_Distance):
 
     Rules that mix radii or costs, such as `CostAgACI`, depend on this choice.
     """
+
+    power: ClassVar[float] = 1.0
 
     def score(self, law: Law, y: Array) -> Array:
         """Root distance (...)."""
@@ -148,6 +162,17 @@ class MaxStudentised(_WithGaps):
 
     leans: bool = False
     lean: Lean | None = None
+    sets: ClassVar[str] = "boxes"
+    power: ClassVar[float] = 1.0
+
+    def leaning(self, lean: Lean | None) -> Self:
+        """The score with another lean."""
+        return replace(self, lean=lean)
+
+    def typical(self, law: Law, level: float) -> float:
+        """See `OfOneLaw`."""
+        effective = np.asarray(law.effective_sensors(np.ones(law.mean.shape[-1], dtype=bool))[1])
+        return float(largest_quantile(independent_count(law.mean.shape[-1], effective, level), level))
 
     def score(self, law: Law, y: Array) -> Array:
         """max_i |y_i - m_i| / sd_i (...)."""

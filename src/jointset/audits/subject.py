@@ -21,7 +21,7 @@ from jointset.filters import GraphLGSSM
 from jointset.joint_predictor import JointPredictor
 from jointset.panel import Panel
 from jointset.runs import Run
-from jointset.scores import Mahalanobis, RootMahalanobis
+from jointset.score_abilities import OfOneLaw, sets_of
 
 if TYPE_CHECKING:
     from jointset.audits.contraction import Contraction
@@ -157,12 +157,13 @@ class Subject:
     @property
     def squared(self) -> bool:
         """Whether scores are squared distances."""
-        return isinstance(self.predictor.score, Mahalanobis)
+        score = self.predictor.score
+        return self.ellipsoid and isinstance(score, OfOneLaw) and score.power == 0.5
 
     @property
     def ellipsoid(self) -> bool:
         """Whether scores are distances in the metric of the law, squared or not."""
-        return isinstance(self.predictor.score, Mahalanobis | RootMahalanobis)
+        return sets_of(self.predictor.score) == "ellipsoids"
 
     @cached_property
     def contraction(self) -> Contraction:

@@ -17,7 +17,7 @@ from jointset.errors import require
 from jointset.joint_predictor import Run
 from jointset.panel import Panel
 from jointset.predicting.integrated_time import LAGS, integrated_time
-from jointset.scores import Mahalanobis
+from jointset.score_abilities import OfOneLaw
 from jointset.support.how_far import each, part
 
 if TYPE_CHECKING:
@@ -128,8 +128,7 @@ def warmup_sweep(predictor: JointPredictor, calibration: Panel, test: Panel, war
 def _at_radius(score: Score[Any], run: Run, radius: float) -> tuple[float, ...]:
     """Coverage, widths and log-volume of a run with another radius: widths are linear in its root or in itself."""
     seen = ~np.isnan(run.score)
-    ratio = radius / run.radius
-    ratio = np.sqrt(ratio) if isinstance(score, Mahalanobis) else ratio
+    ratio = (radius / run.radius) ** (score.power if isinstance(score, OfOneLaw) else 1.0)
     joint = float((run.score[seen] <= radius).mean())
     volume = float(np.mean(run.log_volume + np.log(ratio)))
     return joint, float(np.mean(run.width * ratio)), float(np.mean(run.width_full * ratio)), volume

@@ -13,8 +13,7 @@ import numpy as np
 from jointset.abilities import Spread
 from jointset.calibration.quantiles import rank, score_quantile
 from jointset.contracts import Array, Forecast
-
-POWERS = {"Mahalanobis": 0.5, "RootMahalanobis": 1.0, "MaxStudentised": 1.0}  # half-width = radius^power sd
+from jointset.score_abilities import Leaning, OfOneLaw
 
 
 def studentised(law: Forecast, y: Array) -> Array | None:
@@ -48,7 +47,10 @@ def own_rule(score: object, quantiles: Array | None) -> dict[str, Any] | None:
 
     None where there are no c_i, or a set whose half-widths are no multiple of the law's standard deviations.
     """
-    power = POWERS.get(type(score).__name__)
-    if power is None or quantiles is None or getattr(score, "lean", None) is not None:
+    leans = isinstance(score, Leaning) and score.lean is not None
+    if not isinstance(score, OfOneLaw) or quantiles is None or leans:
         return None
-    return {"quantiles": [float(f"{c:.6g}") if np.isfinite(c) else None for c in quantiles.tolist()], "power": power}
+    return {
+        "quantiles": [float(f"{c:.6g}") if np.isfinite(c) else None for c in quantiles.tolist()],
+        "power": score.power,
+    }

@@ -20,6 +20,7 @@ from jointset.horizons.passes_ahead import AheadPass
 from jointset.panel import Panel
 from jointset.predicting.calibrating import calibrate_next, late_rule
 from jointset.predicting.passes import Progress, laws_of
+from jointset.score_abilities import sets_of
 from jointset.scores import Mahalanobis, MaxStudentised
 from jointset.support.how_far import in_rows, listening, part
 from jointset.trust import start_watch
@@ -69,7 +70,7 @@ def horizon_for(predictor: JointPredictor, panel: Panel, steps: int) -> Horizon:
         rows = int(np.clip(READINGS // panel.n_sensors, *ROWS))
         model = learn_direct(_seen(predictor, training[-rows:]), steps, predictor.warmup)
     level = GapScale(1.0 - predictor.alpha)
-    shape = MaxStudentised(level) if isinstance(predictor.score, MaxStudentised) else Mahalanobis(level)
+    shape = MaxStudentised(level) if sets_of(predictor.score) == "boxes" else Mahalanobis(level)
     rule = late_rule(predictor.calibration)
     cadence = panel.cadence or 0
     start = 0 if panel.timestamps is None else int(panel.timestamps[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from jointset.contracts import Array, Forecast
 from jointset.horizons.direct import fill_from
 from jointset.horizons.horizon import Announced, Centred, Horizon, radii_at
 from jointset.predicting.passes import Laws
-from jointset.scores import MaxStudentised
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
+    from jointset.score_abilities import OfOneLaw
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,8 @@ class AheadPass:
         radius = radii[old:]
         with np.errstate(divide="ignore"):
             growth = np.log(np.maximum(radius, 0.0))
-        box = isinstance(horizon.scores[0], MaxStudentised)
-        return AheadRun(self.scores[old:], radius, self.volumes + (1.0 if box else 0.5) * growth, self.errors), after
+        volumes = self.volumes + cast("OfOneLaw", horizon.scores[0]).power * growth
+        return AheadRun(self.scores[old:], radius, volumes, self.errors), after
 
     def _radii(self) -> tuple[Array, Array, tuple[ScorePool, ...]]:
         """Radii of all windows (P + T, H + 1) as they were announced, and what the rule stands at after the last row.

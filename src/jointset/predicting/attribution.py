@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jointset.abilities import Dividing, NearNormal, TellsOneFromOthers
+from jointset.abilities import NearNormal, TellsOneFromOthers
 from jointset.algebra import lowrank
 from jointset.algebra.shares import adding_to_one
 from jointset.calibration.shared_level import one_score
 from jointset.contracts import Array, Forecast
 from jointset.inputs.graph_edges import closed_neighbourhoods
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw
-from jointset.scores import Mahalanobis, RootMahalanobis
+from jointset.score_abilities import Dividing, sets_of
 
 if TYPE_CHECKING:
     from jointset.predicting.explaining import Explains
@@ -62,8 +62,7 @@ class Explained(NamedTuple):
 
 def explained(predictor: Explains, law: Forecast, y: Array, score: float) -> Explained:
     """All three for a reading of this score; of a squared distance they follow from one solve."""
-    ellipsoid = isinstance(predictor.score, (Mahalanobis, RootMahalanobis))
-    if not ellipsoid or not isinstance(law, (DenseLaw, LowRankLaw)) or math.isnan(score):
+    if sets_of(predictor.score) != "ellipsoids" or not isinstance(law, (DenseLaw, LowRankLaw)) or math.isnan(score):
         given = law.given_others(y) if isinstance(law, TellsOneFromOthers) else None
         return Explained(predictor.score.contributions(law, y), attribution(predictor, law, y), given)
     missing, e = np.isnan(y), y - law.mean

@@ -35,7 +35,7 @@ from jointset.inputs.outliers import warn_absurd, warn_codes
 from jointset.panel import Panel
 from jointset.predicting.passes import laws_of
 from jointset.predicting.reuse import Reuse, reuse, shared_rows
-from jointset.scores import MaxStudentised
+from jointset.score_abilities import sets_of
 from jointset.trust import Watch, start_watch
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _reused(predictor: JointPredictor, panel: Panel) -> Reuse | None:
     filter_, shaped_on = predictor.filter, predictor.shaped_on
     if shaped_on is None or not isinstance(filter_, Shaped):
         return None
-    pieces = filter_.pieces(boxes=isinstance(predictor.score, MaxStudentised))
+    pieces = filter_.pieces(boxes=sets_of(predictor.score) == "boxes")
     rows = round(predictor.n_calibration * len(shaped_on) / len(panel))
     return reuse(pieces, panel.n_sensors, rows, predictor.alpha, shared_rows(shaped_on, panel))
 

@@ -9,13 +9,12 @@ from jointset.algebra.law_tails import tails_of
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.shared_level import rule_within
 from jointset.inputs.times import iso
-from jointset.scores import Mahalanobis, MaxStudentised, RootMahalanobis
+from jointset.score_abilities import sets_of
 from jointset.support.notebook import listed
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
 
-SHAPES: dict[type, str] = {Mahalanobis: "ellipsoids", RootMahalanobis: "ellipsoids", MaxStudentised: "boxes"}
 NEXT_CALL = {"fitted on": "call fit(panel)", "calibrated on": "call calibrate(panel)"}
 
 
@@ -26,7 +25,7 @@ def facts_of(predictor: JointPredictor) -> dict[str, str]:
     clock = " by the clock" if follows_clock(predictor.calibration) else ""
     facts = {
         "filter": message_start(filter_).partition(":")[0].partition("+")[0] or type(filter_).__name__,
-        "sets": SHAPES.get(type(score), "sets of its own shape"),
+        "sets": sets_of(score),
         "rule": f"{name}{clock} at {100 * (1 - predictor.alpha):g} %",
     }
     if not predictor.sensors:

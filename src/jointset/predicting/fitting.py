@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -20,7 +19,7 @@ from jointset.inputs.sensor_health import usual_of
 from jointset.inputs.sensor_places import places_of
 from jointset.panel import Panel
 from jointset.predicting.passes import laws_of
-from jointset.scores import MaxStudentised
+from jointset.score_abilities import Leaning
 from jointset.support.how_far import listening, tells
 
 if TYPE_CHECKING:
@@ -67,9 +66,9 @@ def fit(predictor: JointPredictor, data: Readings, pilot: Readings | None, froze
     predictor.graph = edges_of(panel.adjacency)
     predictor.trained_on, predictor.horizon = panel, None
     predictor.shaped_on = shaped_on if isinstance(predictor.filter, Shaped) else None
-    if isinstance(predictor.score, MaxStudentised) and predictor.score.leans:
+    if isinstance(predictor.score, Leaning) and predictor.score.leans:
         with one_thread(panel.n_sensors):
-            predictor.score = replace(predictor.score, lean=_lean(predictor, panel))
+            predictor.score = predictor.score.leaning(_lean(predictor, panel))
 
 
 def _lean(predictor: JointPredictor, panel: Panel) -> Lean | None:

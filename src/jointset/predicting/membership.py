@@ -12,14 +12,11 @@ set of sensors the model is calibrated on these.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from jointset.abilities import message_start
-from jointset.algebra.chi_squares import chi_square_quantile
-from jointset.algebra.partial import independent_count, largest_quantile
 from jointset.calibration.shared_level import started
 from jointset.contracts import Array, Law, Readings
 from jointset.errors import InputError, require, require_known
@@ -32,7 +29,7 @@ from jointset.inputs.sensor_places import Places
 from jointset.laws import DenseLaw, LowRankLaw
 from jointset.panel import Panel
 from jointset.predicting.passes import Progress
-from jointset.scores import Mahalanobis, MaxStudentised, RootMahalanobis
+from jointset.score_abilities import Leaning, OfOneLaw
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
@@ -101,10 +98,9 @@ def _require_one_law(predictor: JointPredictor) -> None:
     """Refuse sets that are no function of one normal law: they cannot be told for another set of sensors."""
     law = predictor.filter.law(predictor.filter_state)
     whole = isinstance(law, (DenseLaw, LowRankLaw))
-    one = whole and isinstance(predictor.score, (Mahalanobis, RootMahalanobis, MaxStudentised))
     start = message_start(predictor.filter)
     require(
-        one,
+        whole and isinstance(predictor.score, OfOneLaw),
         f"{start}its sets are made for all its sensors together: fit it again on those there are now; until then a "
         "sensor that left counts as missing, and --ignore-unknown ignores a new one",
     )
@@ -183,8 +179,8 @@ def _chosen(predictor: JointPredictor, origin: Array, names: tuple[str, ...], A:
         fills = predictor.fill_quantiles
         sizes = pick(fills.sensors, 1.0), pick(fills.others, np.median(fills.others))
         other.fill_quantiles = fills._replace(sensors=sizes[0], others=sizes[1])
-    if isinstance(other.score, MaxStudentised) and other.score.lean is not None:
-        other.score = replace(other.score, lean=other.score.lean.chosen(origin))
+    if isinstance(other.score, Leaning) and other.score.lean is not None:
+        other.score = other.score.leaning(other.score.lean.chosen(origin))
     other.places = predictor.places and _places(predictor.places, origin, len(predictor.sensors))
     other.filling = other.horizon = other.reuse = other._pending = None
     other.calibrated_on = other.trained_on = other.shaped_on = None
@@ -216,18 +212,10 @@ def _bring_scores(before: JointPredictor, after: JointPredictor) -> None:
 
 def _ratio(before: JointPredictor, after: JointPredictor) -> float:
     """How much larger scores are at the level of the sets, by a normal law."""
-    level, score = 1.0 - before.alpha, after.score
-    n, m = len(before.sensors), len(after.sensors)
-    if isinstance(score, (Mahalanobis, RootMahalanobis)):
-        ratio = float(chi_square_quantile(m, level) / chi_square_quantile(n, level))
-        return ratio if isinstance(score, Mahalanobis) else ratio**0.5
-    assert isinstance(score, MaxStudentised)
-    quantiles = []
-    for one, count in ((before, n), (after, m)):
-        law = cast("Law", one.filter.law(one.filter_state))  # of one score: a whole one
-        effective = law.effective_sensors(np.ones(count, dtype=bool))[1]
-        quantiles.append(float(largest_quantile(independent_count(count, np.asarray(effective), level), level)))
-    return quantiles[1] / quantiles[0]
+    score = cast("OfOneLaw", after.score)  # `_require_one_law`
+    laws = (cast("Law", one.filter.law(one.filter_state)) for one in (before, after))
+    old, new = (score.typical(law, 1.0 - before.alpha) for law in laws)
+    return new / old
 
 
 # ---------------------------------------------------------------------- how they are
