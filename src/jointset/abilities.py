@@ -21,7 +21,7 @@ Taken = TypeVar("Taken", contravariant=True)  # a state that is only read
 _HAS: dict[tuple[type, type], bool] = {}  # abilities of classes that were asked for
 
 
-class Remembered(type(Protocol)):  # type: ignore[misc]
+class Ability(type(Protocol)):  # type: ignore[misc]
     """Asks every class once: Python would look through its attributes at every step of a stream."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -46,7 +46,7 @@ def message_start(filter: object) -> str:
 
 
 @runtime_checkable
-class Clocked(Protocol[State], metaclass=Remembered):
+class Clocked(Protocol[State], metaclass=Ability):
     """A filter, or rule, that may depend on the time of the reading; its `run` takes the times where it does."""
 
     @property
@@ -68,7 +68,7 @@ def expecting(part: object, state: State, when: int) -> State:
 
 
 @runtime_checkable
-class Moved(Protocol, metaclass=Remembered):
+class Moved(Protocol, metaclass=Ability):
     """A shape that can go row by row: the law of the next one, and the state after it."""
 
     def law(self, center: Array, state: Any) -> Forecast:
@@ -81,7 +81,7 @@ class Moved(Protocol, metaclass=Remembered):
 
 
 @runtime_checkable
-class Several(Protocol[State], metaclass=Remembered):
+class Several(Protocol[State], metaclass=Ability):
     """A filter that is a pool by itself and can give the laws of its parts; one pass over the readings serves all."""
 
     @property
@@ -222,7 +222,7 @@ class LowRank(Protocol):
 
 
 @runtime_checkable
-class Growing(Protocol, metaclass=Remembered):
+class Growing(Protocol, metaclass=Ability):
     """A score whose `region` has one size; larger sets about the same centre are asked for here."""
 
     def grown(self, law: Forecast, radius: Array | float) -> Region:
@@ -231,7 +231,7 @@ class Growing(Protocol, metaclass=Remembered):
 
 
 @runtime_checkable
-class ShapeOfTheHour(Protocol[State], metaclass=Remembered):
+class ShapeOfTheHour(Protocol[State], metaclass=Ability):
     """A shape that depends on the time of the reading."""
 
     def at(self, state: State, time: int) -> State:
@@ -288,7 +288,7 @@ class Components(Splitting, Protocol):
 
 
 @runtime_checkable
-class Spread(Protocol, metaclass=Remembered):
+class Spread(Protocol, metaclass=Ability):
     """A forecast with a variance for every sensor."""
 
     @property
@@ -296,7 +296,7 @@ class Spread(Protocol, metaclass=Remembered):
 
 
 @runtime_checkable
-class TellsOneFromOthers(Protocol, metaclass=Remembered):
+class TellsOneFromOthers(Protocol, metaclass=Ability):
     """A law that says what each reading of a row should be given all others."""
 
     def given_others(self, y: Array) -> tuple[Array, Array]:
@@ -305,7 +305,7 @@ class TellsOneFromOthers(Protocol, metaclass=Remembered):
 
 
 @runtime_checkable
-class NearNormal(Protocol, metaclass=Remembered):
+class NearNormal(Protocol, metaclass=Ability):
     """A forecast that is no normal law, but has one of the same spread."""
 
     def as_normal(self) -> Law:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self, runtime_checkable
 
-from jointset.abilities import Remembered
+from jointset.abilities import Ability
 from jointset.contracts import Array, Forecast, Law
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @runtime_checkable
-class Dividing(Protocol, metaclass=Remembered):
+class Dividing(Protocol, metaclass=Ability):
     """A score that divides exactly over the sensors (`jointset.algebra.shares`)."""
 
     def shares(self, law: Forecast, y: Array) -> Array:
@@ -24,7 +24,7 @@ class Dividing(Protocol, metaclass=Remembered):
 
 
 @runtime_checkable
-class OfOneLaw(Protocol, metaclass=Remembered):
+class OfOneLaw(Protocol, metaclass=Ability):
     """A score whose sets are ellipsoids or boxes of one law: half-widths are radius^power times multiples of its sd."""
 
     sets: ClassVar[str]  # "ellipsoids" or "boxes"
@@ -41,7 +41,7 @@ def sets_of(score: object) -> str:
 
 
 @runtime_checkable
-class Leaning(Protocol, metaclass=Remembered):
+class Leaning(Protocol, metaclass=Ability):
     """A score whose sets may reach further to one side of the mean than to the other."""
 
     @property

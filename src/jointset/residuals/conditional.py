@@ -10,7 +10,7 @@ import numpy as np
 
 from jointset.algebra import lowrank
 from jointset.algebra.covariance import Covariance
-from jointset.contracts import Array, Index, Pilot
+from jointset.contracts import Array, Pilot
 from jointset.errors import InputError, require
 from jointset.laws import DenseLaw
 from jointset.residuals.piecewise import Piece, PiecewiseLaw
@@ -88,24 +88,6 @@ class TimeOfDay:
         return PiecewiseLaw(centers, pieces, np.ones(centers.shape[1])), after
 
 
-class StackedCovariance(Covariance):
-    """Covariances (T, N, N) of single steps, scored by solving with their factors instead of inverting these."""
-
-    def distance(self, e: Array) -> Array:
-        """Squared Mahalanobis distance (T,) of residuals (T, N)."""
-        if self.matrix.ndim == 2:
-            return super().distance(e)
-        white = np.linalg.solve(self.root, e[..., None])[..., 0]
-        return np.einsum("...i,...i->...", white, white)
-
-    def rescale(self, scale: Array) -> Covariance:
-        """Covariance of scale * Y."""
-        return StackedCovariance(self.matrix * (scale[:, None] * scale))
-
-    def __getitem__(self, index: Index) -> Covariance:
-        return StackedCovariance(self.matrix[index])
-
-
 @storable
 @dataclass(frozen=True)
 class Local:
@@ -153,7 +135,7 @@ class Local:
         out /= self.k
         out = to_diagonal(out, self.shrink)
         out[:, np.arange(n), np.arange(n)] += self.floor
-        return DenseLaw(centers, StackedCovariance(out)), state
+        return DenseLaw(centers, Covariance(out)), state
 
     @cached_property
     def _searched(self) -> tuple[Array, Array]:
