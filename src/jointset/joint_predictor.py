@@ -217,7 +217,7 @@ class JointPredictor(Explains):
         y = self._reading(y)
         law, radii, radius = self._ahead()
         scores = self.score.score(law, y)
-        own = in_own_units(self.score, scores)
+        own = in_own_units(self.score, self.calibration, scores)
         several = np.ndim(scores) > 0
         score = float(one_score(self.calibration, self.calibration_state, own[None])[0] if several else scores)
         inside = bool(np.all(scores <= radii)) if several else bool(scores <= radii)

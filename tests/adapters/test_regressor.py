@@ -76,6 +76,15 @@ def test_frames_name_the_outputs_and_one_output_is_a_vector():
         single.update(X, Y)
 
 
+def test_the_units_of_one_output_do_not_matter_to_the_others():
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(600, 3)), rng.normal(size=(600, 2)) @ np.array([[1.0, 0.9], [0.0, 0.436]]).T
+    scale, shift = np.array([1.0, 1e-3]), np.array([101_325.0, 0.0])  # a pressure and a ratio
+    Y = X @ rng.normal(size=(3, 2)) + noise
+    usual, other = (JointRegressor(LinearRegression()).fit(X, y).predict_set(X[:1]) for y in (Y, Y * scale + shift))
+    np.testing.assert_allclose(other.half_width, usual.half_width * scale, rtol=1e-6)
+
+
 def test_it_is_tuned_like_any_other():
     X, Y = rows(200)
     search = GridSearchCV(

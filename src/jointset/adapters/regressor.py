@@ -89,7 +89,7 @@ class JointRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         self.estimator_ = clone(Ridge() if self.estimator is None else self.estimator).fit(X[:cut], y[:cut])
         residuals = self._rows(y[:cut]) - self._mean(X[:cut])
         covariance = schaefer_strimmer(residuals) if cut > 2 else np.diag((residuals**2).mean(axis=0))
-        level = np.maximum(np.diag(covariance), 1e-12 * max(float(np.var(y)), 1e-300))
+        level = np.maximum(np.diag(covariance), 1e-12 * np.maximum(np.var(self._rows(y), axis=0), 1e-300))
         covariance[np.diag_indices_from(covariance)] = level
         self.covariance_ = positive_definite(covariance, "JointRegressor")
         self.score_, self.rule_ = score_for(self.geometry), calibration(self.rule, alpha=self.alpha)

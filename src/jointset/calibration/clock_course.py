@@ -7,6 +7,10 @@ hours to either side); on a weekday that of its rows. Rows of one date go togeth
 
 and what differs by the clock beyond chance has the variance tau^2 = mean (q - mean q)^2 - mean v, at least 0. A node
 keeps tau^2 / (tau^2 + v) of its distance from the quantile of all; with the mean of v that says how certain all are.
+
+Where a node expects fewer than FEW scores above its quantile, q is next to its largest score and v tells nothing: it is
+then at least that of independent rows, alpha (1 - alpha) sum w^2 / (sum of w)^2 / density^2, with a density no higher
+than that of all.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ WIDTH = 1.0  # hours to either side of a node that tell about it; both chosen on
 DAYS, WEEKS = 5, 4  # dates and weeks that a course over the day, and over the week, needs
 THURSDAY = 3  # 1970-01-01, counted from Monday
 LEAST = -50.0  # log of a score of 0
+FEW = 5.0  # scores above its quantile that a node expects, below which they do not tell how uncertain it is
 CLOSE = 0.05  # of probability to either side, between which the density is read off
 
 
@@ -94,7 +99,12 @@ def shrunk_quantiles(x: Array, weights: Array, dates: Array, alpha: float) -> tu
     over = weights * ((x[:, None] > found) - alpha)
     by_date = np.zeros((dates.max() + 1, weights.shape[1]))
     np.add.at(by_date, dates, over)
-    chance = np.sum(by_date**2, axis=0)[known] / total[known] ** 2 * slope[known] ** 2
+    off, squares = np.sum(by_date**2, axis=0), np.sum(weights**2, axis=0)
+    few = alpha * total**2 < FEW * squares
+    upper, lower = (order_statistic(ordered, 1.0 - alpha + side) for side in (close, -close))
+    slope = np.where(few, np.maximum(slope, (upper - lower) / (2.0 * close)), slope)
+    off = np.where(few, np.maximum(off, alpha * (1.0 - alpha) * squares), off)
+    chance = off[known] / total[known] ** 2 * slope[known] ** 2
     beyond = max(float(np.var(found[known]) - chance.mean()), 0.0)
     kept = np.zeros(weights.shape[1])
     if beyond > 0.0:

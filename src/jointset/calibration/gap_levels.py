@@ -154,17 +154,28 @@ def restarted_strata(score: S) -> S:
     return score.with_gaps(gaps._replace(logs=fresh.logs, seen=fresh.seen))
 
 
+def at_another_level(score: S, alpha: float, radius: float) -> S:
+    """The score on the scale of another coverage and its radius, before strata and outages have told anything of it."""
+    gaps = gaps_of(score)
+    return score if gaps is None else score.with_gaps(GapScale(1.0 - alpha, radius, shares=gaps.shares))
+
+
 def shown_radii(score: S, rule: AnyRule, state: Any) -> tuple[Array | float, float]:
     """What cuts out the next set, and its radius as one number."""
-    gaps, radius = gaps_of(score), float(rule.radius(state))
-    lift = 1.0 if gaps is None else gaps.lift
+    lift, radius = _lift(score, rule), float(rule.radius(state))
     return (next_radii(rule, state) * lift, radius) if isinstance(rule, SharedLevel) else (radius * lift, radius * lift)
 
 
-def in_own_units(score: S, scores: Array) -> Array:
+def in_own_units(score: object, rule: AnyRule, scores: Array) -> Array:
     """Scores as the rule is to see them."""
+    lift = _lift(score, rule)
+    return scores if lift == 1.0 else scores / lift
+
+
+def _lift(score: object, rule: AnyRule) -> float:
+    """What the radius of a rule is multiplied by for the next row; one that does not adapt has the map alone."""
     gaps = gaps_of(score)
-    return scores if gaps is None or gaps.lift == 1.0 else scores / gaps.lift
+    return 1.0 if gaps is None or not adapts(rule) else gaps.lift
 
 
 def after_reading(score: S, rule: AnyRule, y: Array, inside: bool) -> S:

@@ -42,8 +42,8 @@ class LateACI:
         require_alpha(self.alpha)
 
     def start(self, scores: Array) -> ScorePool:
-        """The pool after calibration scores (m,) in the order of time."""
-        return start_pool(scores, "rolling", min(len(scores), MOST)) if self.gamma else start_pool(scores, "frozen", 0)
+        """The pool after calibration scores (m,) in the order of time, which it knows also where none will leave."""
+        return start_pool(scores, "rolling", min(len(scores), MOST) if self.gamma else len(scores))
 
     def radius(self, pool: ScorePool, level: float, late: int) -> float:
         """Radius at a level, of windows whose outcome is known `late` steps after they begin."""
@@ -63,7 +63,7 @@ class LateACI:
 
     def grown(self, pool: ScorePool, score: float) -> ScorePool:
         """The pool after one more score."""
-        return slide(pool, score, len(pool.recent))
+        return slide(pool, score, len(pool.recent)) if self.gamma else pool
 
 
 def windows_needed(alpha: float, late: int) -> int:

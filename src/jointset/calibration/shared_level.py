@@ -30,7 +30,7 @@ import numpy as np
 
 from jointset.abilities import expecting as expecting
 from jointset.abilities import follows_clock
-from jointset.calibration.by_clock import ByClock
+from jointset.calibration.by_clock import ByClock, ByClockState
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.pool import ScorePool, slide, start_pool
 from jointset.calibration.quantiles import GUARD, minimum_scores
@@ -295,6 +295,13 @@ def scores_needed(rule: AnyRule) -> tuple[int, str]:
     if isinstance(rule, SharedLevel):
         return rule.needed, f" shared by {len(rule.shares)} components"
     return minimum_scores(rule.alpha), ""
+
+
+def next_time(state: object) -> int | None:
+    """When the state of a rule expects the next row (epoch seconds); None where it follows no clock."""
+    if isinstance(state, SharedState):
+        return next_time(state.rule)
+    return state.next if isinstance(state, ByClockState) and state.cadence else None
 
 
 def rule_within(rule: AnyRule) -> Calibration[Any]:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 import numpy as np
 
 from jointset.abilities import LooksAhead, Spread
+from jointset.algebra.partial import GapScale
 from jointset.algebra.window_laws import WindowLaw
 from jointset.calibration.late import LateACI
 from jointset.calibration.pool import ScorePool
 from jointset.contracts import Array, Forecast, Region, Score
 from jointset.horizons.direct import DirectLaw
 from jointset.storage import storable, storable_not_finite
-from jointset.trust import Watch
+from jointset.trust import Watch, start_watch
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
@@ -113,8 +114,18 @@ class Horizon:
 
     def rewrapped(self, rule: LateACI) -> Horizon:
         """The same under another rule, as after calibration."""
-        pools = tuple(rule.start(pool.recent if len(pool.recent) else pool.scores) for pool in self.pools)
-        return replace(self, rule=rule, pools=pools, levels=np.full(self.steps + 1, rule.alpha))
+        pasts = [pool.recent if len(pool.recent) else pool.scores for pool in self.pools]
+        pools = tuple(rule.start(past) for past in pasts)
+        other = replace(self, rule=rule, pools=pools, levels=np.full(self.steps + 1, rule.alpha))
+        if rule.alpha == self.rule.alpha:
+            return other
+        radii = other.radii().tolist()
+        scores = (
+            score.with_gaps(GapScale(1.0 - rule.alpha, radius))
+            for score, radius in zip(self.scores, radii, strict=True)
+        )
+        watch = start_watch(pasts[-1], radii[-1], 1.0 - rule.alpha if rule.gamma else None)
+        return replace(other, scores=tuple(scores), own=None, watch=watch)
 
     @property
     def note(self) -> str:

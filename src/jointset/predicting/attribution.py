@@ -20,6 +20,7 @@ import numpy as np
 from jointset.abilities import NearNormal, TellsOneFromOthers
 from jointset.algebra import lowrank
 from jointset.algebra.shares import adding_to_one
+from jointset.calibration.gap_levels import in_own_units
 from jointset.calibration.shared_level import one_score
 from jointset.contracts import Array, Forecast
 from jointset.inputs.graph_edges import closed_neighbourhoods
@@ -47,6 +48,7 @@ def attribution(predictor: Explains, law: Forecast, y: Array) -> Array:
         return np.zeros(len(y))
     shares = score.shares(law, y) if isinstance(score, Dividing) else adding_to_one(score.contributions(law, y))
     if scores.ndim:  # the component that decides: each by itself on the scale of the rule
+        scores = in_own_units(score, rule, scores)
         alone = one_score(rule, state, np.where(np.eye(len(scores), dtype=bool), scores, 0.0))
         shares, scores = shares[int(alone.argmax())], one_score(rule, state, scores[None])[0]
     return np.where(shares == 0, 0.0, shares * np.where(shares == 0, 0.0, scores))

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from jointset.abilities import OwnSetting, Shaped, follows_clock, message_start, shares_of
 from jointset.algebra.partial import GapScale
-from jointset.calibration import ACI, Auto, Split
+from jointset.calibration import ACI, Auto, ByClock, Split
 from jointset.calibration.fixed import Fixed
-from jointset.calibration.gap_levels import restarted_strata, shares_of_strata, told_of_outages
+from jointset.calibration.gap_levels import (
+    at_another_level,
+    restarted_strata,
+    shares_of_strata,
+    told_of_outages,
+)
 from jointset.calibration.late import LateACI
 from jointset.calibration.own_bands import own_quantiles, studentised
 from jointset.calibration.quantiles import score_quantile
@@ -22,13 +27,14 @@ from jointset.calibration.shared_level import (
     adapts,
     expecting,
     next_radii,
+    next_time,
     one_score,
     rule_within,
     scores_needed,
     sharing,
     started,
 )
-from jointset.contracts import Array, Score
+from jointset.contracts import Array, Calibration, Score
 from jointset.errors import InputError, require, some
 from jointset.inputs.jumps import usual_jumps
 from jointset.inputs.outliers import warn_absurd, warn_codes
@@ -157,12 +163,19 @@ def at_level(predictor: JointPredictor, alpha: float) -> tuple[Score[Any], Array
         f"{message_start(predictor.filter)}{who} keeps to alpha={rule.alpha:g}, for which it was made: "
         f"make a predictor with alpha={alpha:g}, or use the split rule",
     )
-    other = replace(rule, alpha=alpha)  # type: ignore[type-var]
-    shared = predictor.calibration
-    whole: AnyRule = replace(shared, rule=other) if isinstance(shared, SharedLevel) else other
-    scores = predictor.calibration_scores
+    whole, scores = _split_at(predictor.calibration, alpha), predictor.calibration_scores
     require_enough(whole, len(scores), "of the model", message_start(predictor.filter))
-    return predictor.score.with_gaps(gap_scale(scores, alpha)), next_radii(whole, whole.start(scores))
+    state = started(whole, scores, predictor.calibration_times)
+    when = next_time(predictor.calibration_state)
+    radii = next_radii(whole, state if when is None else expecting(whole, state, when))
+    return predictor.score.with_gaps(gap_scale(scores, alpha)), radii
+
+
+def _split_at(rule: AnyRule, alpha: float) -> AnyRule:
+    """A split rule at another miss rate, with the clock and the shares that it has."""
+    if isinstance(rule, SharedLevel | ByClock):
+        return replace(rule, rule=cast("Calibration[Any]", _split_at(rule.rule, alpha)))
+    return replace(cast("Split", rule), alpha=alpha)
 
 
 def rewrapped(predictor: JointPredictor, calibration: AnyRule) -> JointPredictor:
@@ -174,14 +187,18 @@ def rewrapped(predictor: JointPredictor, calibration: AnyRule) -> JointPredictor
     other = copy.copy(predictor)
     other.calibration, other._pending = sharing(calibration, shares_of(predictor.filter)), None
     state = started(other.calibration, predictor.calibration_scores, predictor.calibration_times)
-    if predictor.last_time is not None and predictor.usual is not None and predictor.usual.cadence:
-        state = expecting(other.calibration, state, predictor.last_time + predictor.usual.cadence)
-    other.calibration_state = state
+    when = next_time(predictor.calibration_state)
+    if when is None and predictor.last_time is not None and predictor.usual is not None and predictor.usual.cadence:
+        when = predictor.last_time + predictor.usual.cadence
+    other.calibration_state = state if when is None else expecting(other.calibration, state, when)
     other.score = restarted_strata(predictor.score)
-    other.start_watch()
     other.horizon = other.horizon and other.horizon.rewrapped(late_rule(calibration))
-    if other.usual is not None and calibration.alpha != predictor.alpha:
-        other.usual = other.usual._replace(own=None)
+    if calibration.alpha != predictor.alpha:  # what was calibrated at the other level is no more
+        scale = gap_scale(predictor.calibration_scores, calibration.alpha)
+        other.score = at_another_level(predictor.score, calibration.alpha, scale.radius)
+        other.fill_quantiles = other.filling = None
+        other.usual = other.usual and other.usual._replace(own=None)
+    other.start_watch()
     return other
 
 

@@ -18,6 +18,7 @@ from jointset.residuals.shrinkage import all_positive_definite, mean_variance, s
 from jointset.storage import storable
 
 DAY = 86_400
+SAME = 2.0**-40  # differences of squared distances below this part of them are rounding
 
 
 @storable
@@ -143,9 +144,14 @@ class Local:
         return np.ascontiguousarray(means.T), 0.5 * np.einsum("ni,ni->n", means, means)
 
     def _nearest(self, centers: Array) -> Array:
-        """Pilot rows (B, k) nearest to each centre: |a - b|^2 / 2 = |b|^2 / 2 - a'b + a constant."""
+        """Pilot rows (B, k) nearest to each centre: |a - b|^2 / 2 = |b|^2 / 2 - a'b + a constant.
+
+        Rounded, so that pilot rows with one mean are as near whatever block of centres they are held against.
+        """
         means, half_squares = self._searched
         gaps = half_squares - centers @ means
         if self.k == gaps.shape[1]:
             return np.tile(np.arange(self.k), (len(gaps), 1))
+        unit = SAME * (half_squares.max() + 0.5 * np.einsum("ni,ni->n", centers, centers))
+        gaps = np.rint(gaps / np.maximum(unit, np.finfo(float).tiny)[:, None])
         return np.argpartition(gaps, self.k - 1, axis=1)[:, : self.k]
