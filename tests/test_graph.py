@@ -130,6 +130,14 @@ def test_directed_edges_fill_one_direction(tmp_path):
     assert re.search(r"line 3: edge 'b' - 'a' has weight 3 but 1 in line 2.*directed=True", message)
 
 
+def test_symmetrized_edges_get_the_mean_of_both_ways(tmp_path):
+    path = write(tmp_path, "source,target,weight\na,b,1\nb,a,2\nb,c,4\n")
+    expected = [[0, 1.5, 0], [1.5, 0, 4], [0, 4, 0]]
+    np.testing.assert_array_equal(read_graph(path, ("a", "b", "c"), symmetrize=True), expected)
+    twice = write(tmp_path, "source,target,weight\na,b,1\na,b,2\n")
+    assert "directed" not in refusal(read_graph, twice, ("a", "b"))
+
+
 def test_edges_default_to_weight_one_and_leave_others_isolated(tmp_path):
     adjacency = read_graph(write(tmp_path, "source,target\n1,0\n"), ("0", "1", "2"))
     np.testing.assert_array_equal(adjacency, [[0, 1, 0], [1, 0, 0], [0, 0, 0]])

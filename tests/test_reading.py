@@ -211,8 +211,29 @@ def test_cells_may_be_separated_by_semicolons_or_tabs(tmp_path, text):
 def test_numbers_after_semicolons_have_commas_or_points(tmp_path):
     many = "a;b\n" + "1;2\n" * 200  # nothing in the first rows tells which
     assert read_panel(write(tmp_path, many + "1,5;2\n")).values[-1, 0] == 1.5
+    assert read_panel(write(tmp_path, many + "1.5;2\n")).values[-1, 0] == 1.5
     assert read_panel(write(tmp_path, "a;b\n1.5;2\n")).values[-1, 0] == 1.5
     assert read_panel(write(tmp_path, 'time;"Main St, north"\n0;1,5\n')).sensors == ("Main St, north",)
+
+
+@pytest.mark.parametrize(
+    ("when", "seconds"),
+    [
+        ("2026-03-05T04:59:59.9Z", 1_772_686_799),
+        ("1772686799900", 1_772_686_799),
+        (1_772_686_799_900, 1_772_686_799),
+        (1_772_686_799.9, 1_772_686_799),
+        ("1969-12-31T23:59:59.5Z", -1),
+    ],
+)
+def test_what_is_finer_than_a_second_is_cut_from_the_time_of_a_live_row(when, seconds):
+    assert live_seconds(when) == seconds
+
+
+def test_a_column_that_looks_like_epoch_seconds_is_told(tmp_path):
+    text = "zeit_epoch,a\n" + "".join(f"{1_772_686_800 + 300 * t},{t % 3}\n" for t in range(5))
+    with pytest.warns(UserWarning, match="'zeit_epoch' is taken for a sensor and looks like epoch seconds"):
+        assert read_panel(write(tmp_path, text)).sensors == ("zeit_epoch", "a")
 
 
 def test_graphs_and_names_may_be_separated_by_semicolons_too(tmp_path):

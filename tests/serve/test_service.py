@@ -164,6 +164,7 @@ def test_a_restart_goes_on_to_the_same_bits(model, rows, tmp_path):
         assert network.post(body, "json").result(10) == whole.post(body, "json").result(10)
         network.close()
         network = open_network("city", model, tmp_path / "a", often)
+        assert network.last_score == whole.last_score
     assert network.standing.alarms.log_r == whole.standing.alarms.log_r
     for name in ("filter_state", "calibration_state", "watch", "last_time"):
         assert repr(getattr(network.standing.predictor, name)) == repr(getattr(whole.standing.predictor, name))

@@ -112,6 +112,14 @@ def test_a_changed_row_is_found(kept):
     assert result.exit_code == 1 and "changed" in result.output
 
 
+@pytest.mark.parametrize("change", ["score = score * 10", "radius = 0", "inside = 1 - inside"])
+def test_a_changed_copy_of_an_answer_is_found(kept, change):
+    with sqlite3.connect(kept / "city" / "readings.db") as connection:
+        connection.execute(f"UPDATE log SET {change} WHERE kind = 'row'")
+    result = told("store", "check", kept)
+    assert result.exit_code == 1 and "changed" in result.output
+
+
 def test_a_damaged_snapshot_costs_only_a_longer_replay(kept, model):
     with sqlite3.connect(kept / "city" / "readings.db") as connection:
         last = connection.execute("SELECT max(number) FROM snapshots").fetchone()[0]

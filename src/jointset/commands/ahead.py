@@ -44,11 +44,13 @@ def show_sets(
     ends = (("lower", lower), ("mean", mean), ("upper", upper))
     shown = [(f"{name} +{h + 1}", part[h]) for h in (0, last) for name, part in ends]
     cells = [[name, *(f"{part[i]:.4g}" for _, part in shown)] for i, name in enumerate(sets.sensors)]
-    show_table(("sensor", *(name for name, _ in shown)), cells, f"The next {sets.horizon} steps")
+    title = f"The next {sets.horizon} steps" + (", own bands" if alone else "")
+    show_table(("sensor", *(name for name, _ in shown)), cells, title)
     volumes = ", ".join(f"{x:.3g}" for x in sets.steps.log_volume)
     typer.echo(f"log-volume of the set of each step: {volumes}; of all steps at once: {sets.together.log_volume:.3g}")
     what = "the reading of that one sensor" if alone else "the whole row of the step"
-    typer.echo(f"lower and upper hold {what} as often as the sets hold theirs; --json and --out have all sets.")
+    told = "; there these are own_lower and own_upper" if alone else ""
+    typer.echo(f"lower and upper hold {what} as often as the sets hold theirs; --json and --out have all sets{told}.")
 
 
 def write_sets(predictor: JointPredictor, sets: AheadSets, path: Path, limits: Limits) -> None:

@@ -55,7 +55,11 @@ class Asked(NamedTuple):
     fleet: Fleet
 
     def after(self, predictor: JointPredictor, path: Path, flatters: str = "") -> Panel:
-        """Rows of the sensors of a model; where they begin among those it has seen, it is said what that flatters."""
+        """Rows of the sensors of a model; where they begin among those it has seen, it is said what that flatters.
+
+        So is it where they come at another cadence.
+        """
+        from jointset.inputs.row_clock import other_cadence
         from jointset.panel import Panel
 
         asked = self._asdict() | {"fleet": self.fleet._replace(left_out=predictor.left_out)}
@@ -63,6 +67,9 @@ class Asked(NamedTuple):
             data = Panel.read(path, sensors=predictor.sensors, directed=True, notice=note, counting=counting, **asked)
         if flatters and predictor.repeats(data):
             note(f"these rows begin before the last row the model has seen: {flatters}")
+        usual = None if predictor.usual is None else predictor.usual.cadence
+        if data.cadence and usual and data.cadence != usual:
+            note(other_cadence(data.cadence, usual))
         return data
 
 

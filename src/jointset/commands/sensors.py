@@ -71,7 +71,9 @@ def sensors_command(
         other = predictor.with_sensors(leaving, renamed, edges, data, progress=more)
     other.save(out)
     told = [f"{several(len(other.sensors), 'sensor')}, before {len(predictor.sensors)}"]
-    told += [f"level and scale of {name} are those of its neighbours" for name in joining if data is None]
+    for name in joining if data is None else ():
+        of = "its neighbours" if edges[name] else "all sensors, as it has no neighbours: --graph names them"
+        told.append(f"level and scale of {name} are those of {of}")
     typer.echo(f"Saved {out}: {'; '.join(told)}.")
     if data is None and (leaving or joining):
         typer.echo(

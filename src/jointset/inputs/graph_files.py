@@ -15,6 +15,7 @@ from jointset.support.files import NUMBER, existing_file, file_suffix, load_npz,
 
 EDGE_ENDS = {"source": "target", "from": "to"}
 EDGE_WEIGHTS = ("weight", "cost")
+BOTH_WAYS = ", or say --directed if rows are one-way, --symmetrize for their mean (directed=True, symmetrize=True)"
 
 
 def read_graph(
@@ -22,6 +23,7 @@ def read_graph(
     sensors: Sequence[str],
     *,
     directed: bool = False,
+    symmetrize: bool = False,
     columns: Sequence[str] | None = None,
     fleet: Fleet = AS_IT_IS,
     notice: Notice = warn,
@@ -29,7 +31,8 @@ def read_graph(
     """Adjacency (N, N) from a file, in the order of `sensors`.
 
     - Edge list (.csv, .tsv): header `source,target[,weight]` or `from,to[,cost]`; weight 1 when the column is absent.
-      A row fills both directions unless `directed`; sensors without a row are isolated. Weights are used as given.
+      A row fills both directions unless `directed`; sensors without a row are isolated. Weights are used as given;
+      with `symmetrize` an edge whose two directions have a row each gets their mean.
     - Matrix (.csv, .tsv): names in the first line and the first column, in any order; or bare N x N numbers in sensor
       order.
     - `.npy`: N x N in sensor order. `.npz`: key `adjacency`, in the order of key `sensors` where there is one.
@@ -46,7 +49,7 @@ def read_graph(
         if suffix in (".csv", ".tsv"):
             rows = list(text_rows(path))
             if _is_edge_list(rows[0][1]):
-                return _from_edges(rows, sensors, directed, fleet, notice)
+                return _from_edges(rows, sensors, directed, symmetrize, fleet, notice)
             matrix, names = _from_matrix(rows)
         elif suffix == ".npy":
             matrix = np.asarray(load_numpy(path))
@@ -71,7 +74,12 @@ def _is_edge_list(header: list[str]) -> bool:
 
 
 def _from_edges(
-    rows: list[tuple[int, list[str]]], sensors: Sequence[str], directed: bool, fleet: Fleet, notice: Notice
+    rows: list[tuple[int, list[str]]],
+    sensors: Sequence[str],
+    directed: bool,
+    symmetrize: bool,
+    fleet: Fleet,
+    notice: Notice,
 ) -> Array:
     """Adjacency of an edge list; a repeated edge must repeat its weight."""
     header = [cell.strip().lower() for cell in rows[0][1]]
@@ -83,6 +91,7 @@ def _from_edges(
     index = {name: i for i, name in enumerate(sensors)}
     A = np.zeros((len(sensors), len(sensors)))
     seen: dict[tuple[int, int], int] = {}
+    given: set[tuple[int, int]] = set()
     unknown: list[str] = []
     for line, cells in rows[1:]:
         pair = [name for end in ends if (name := fleet.called(cells[end].strip())) is not None]
@@ -95,15 +104,16 @@ def _from_edges(
             continue
         i, j = index[pair[0]], index[pair[1]]
         w = 1.0 if weight is None else _number(cells[weight], line, header[weight])
-        for edge in {(i, j)} if directed else {(i, j), (j, i)}:
-            require(
-                edge not in seen or A[edge] == w,
-                f"line {line}: edge {pair[0]!r} - {pair[1]!r} has weight {w:g} but {A[edge]:g} in line "
-                f"{seen.get(edge)}: keep one" + ("" if directed else ", or use directed=True if rows are one-way"),
-            )
+        for edge in {(i, j)} if directed or symmetrize else {(i, j), (j, i)}:
+            if edge in seen and A[edge] != w:
+                has = f"edge {pair[0]!r} - {pair[1]!r} has weight {w:g} but {A[edge]:g} in line {seen[edge]}"
+                raise InputError(f"line {line}: {has}: keep one{'' if (i, j) in given else BOTH_WAYS}")
             seen[edge], A[edge] = line, w
+        given.add((i, j))
     if unknown:
         notice(f"edges to sensors that are not in the data are left out: {some(sorted(set(unknown)), LISTED)}")
+    if symmetrize and not directed:
+        A = np.where((A != 0) & (A.T != 0), (A + A.T) / 2.0, A + A.T)
     return check_adjacency(A, len(sensors), directed, sensors=sensors)
 
 

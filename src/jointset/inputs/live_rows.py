@@ -108,7 +108,14 @@ class CsvRows:
         data = plain_data and not all(name in sensors for name in names)
         what = f"the first line holds data ({some(names, 3)}), not names"
         require(not data, f"{what}: send a header with the sensor names")
-        found = match_columns(names, sensors, options.fleet, notice)
+        try:
+            found = match_columns(names, sensors, options.fleet, notice)
+        except InputError as error:
+            if self.time is not None:
+                raise
+            raise InputError(
+                f"{error}; no column is named like time: call its column 'time', or name it with --time-column"
+            ) from None
         self.columns = [(rest[i], place) for i, place in found.items()]
 
     def __call__(self, line: str) -> Reading:

@@ -118,7 +118,8 @@ def read_panel(
         return panel
     columns = [fleet.rename.get(name, name) for name in columns]
     if isinstance(graph, (str, Path)):
-        graph = read_graph(graph, panel.sensors, directed=directed, columns=columns, fleet=fleet, notice=notice)
+        ways = {"directed": directed, "symmetrize": symmetrize}
+        graph = read_graph(graph, panel.sensors, **ways, columns=columns, fleet=fleet, notice=notice)
     elif np.shape(graph) == (len(columns), len(columns)):
         kept = [columns.index(name) for name in panel.sensors]
         graph = np.asarray(graph)[np.ix_(kept, kept)]
@@ -213,10 +214,24 @@ class Form(NamedTuple):
 
 
 def _form(path: Path, first: list[list[str]]) -> Form:
-    """The form of a file from its first rows: decimal commas where ';' separates cells and no number has a point."""
+    """The form of a file from its first rows: decimal commas where ';' separates cells and no number has a point.
+
+    Where these have neither, the first number that has one decides.
+    """
     delimiter = file_delimiter(path)
-    points = any(NUMBER.fullmatch(cell.strip()) and "." in cell for row in first for cell in row)
-    return Form(delimiter, "," if delimiter == ";" and not points else ".")
+    if delimiter != ";":
+        return Form(delimiter, ".")
+    marks = {_mark(cell.strip()) for row in first for cell in row}
+    if not marks & {".", ","}:
+        rest = (_mark(cell.strip()) for _, row in islice(text_rows(path), 1 + len(first), None) for cell in row)
+        marks = {next((mark for mark in rest if mark), ",")}
+    return Form(delimiter, "." if "." in marks else ",")
+
+
+def _mark(cell: str) -> str:
+    """The decimal mark of a number; empty where it has none."""
+    found = "." if "." in cell else "," if "," in cell else ""
+    return found if found and NUMBER.fullmatch(cell.replace(",", ".", 1)) else ""
 
 
 def _check_header(names: list[str], plan: Plan) -> None:

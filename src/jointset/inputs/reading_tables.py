@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from jointset.support.files import NUMBER
 Choose = Callable[[Sequence[str]], list[int]]  # places of the columns to read, from the names of all
 Parts = tuple[dict[str, Any], list[str]]  # what a panel is made of, and the names of all columns there were
 MISSING = ("", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None")
+EPOCH = (10**9, 4 * 10**9)  # seconds, from 2001 to 2096, that a column of numbers may be
 WIDEST = 10**8  # cells of a long file's table from which a nearly empty one is refused
 
 
@@ -103,12 +105,26 @@ def assemble(table: Any, names: list[str], plan: Plan, columns: list[str], choos
     del table  # for a text file the last reference: `_matrix` can then free each batch
     matrix = _matrix(batches, len(plan.values))
     if plan.sensor is None or stamps is None:
+        if plan.time is None:
+            warn_epochs(matrix, [names[i] for i in plan.values])
         return {"values": matrix, "sensors": [names[i] for i in plan.values], "timestamps": stamps}, columns
     parts = _pivot(stamps, names_column, names[plan.sensor], matrix[:, 0])
     columns, kept = parts["sensors"], choose(parts["sensors"])
     if len(kept) < len(columns):
         parts |= {"values": parts["values"][:, kept], "sensors": [columns[i] for i in kept]}
     return parts, columns
+
+
+def warn_epochs(values: Array, names: list[str]) -> None:
+    """Tell of a column that only goes up in whole numbers of the size of times, in a table without a time column."""
+    for name, column in zip(names, values.T, strict=True):
+        rising = len(column) > 2 and bool((np.diff(column) >= 1.0).all())  # False beside a gap
+        if rising and EPOCH[0] <= column[0] and column[-1] < EPOCH[1] and bool((column % 1.0 == 0.0).all()):
+            warnings.warn(
+                f"column {name!r} is taken for a sensor and looks like epoch seconds: if it is the time, "
+                f"call it 'time' or say --time-column (time_column={name!r})",
+                stacklevel=2,
+            )
 
 
 def _matrix(batches: list[Any], n: int) -> Array:

@@ -71,8 +71,12 @@ class RowClock:
         if self.cadence is None:
             self.cadence = step
             return []
-        text = f"rows come every {span(step)}, those of the model every {span(self.cadence)}: its sets are for these"
-        return [Event("changes of cadence", text)]
+        return [Event("changes of cadence", other_cadence(step, self.cadence))]
+
+
+def other_cadence(step: int, usual: int) -> str:
+    """What to tell of rows that come at another cadence than those a model was made on."""
+    return f"rows come every {span(step)}, those of the model every {span(usual)}: its sets are for these"
 
 
 def _unreadable(time: object, row: int) -> Event:

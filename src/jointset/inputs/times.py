@@ -21,8 +21,8 @@ YEAR_LAST = re.compile(
 DIGIT_DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?")
 
 
-def epoch_seconds(when: Time) -> int:
-    """Seconds since the epoch (UTC) of one moment, rounded up; without an offset it is taken as UTC.
+def epoch_seconds(when: Time, cut: bool = False) -> int:
+    """Seconds since the epoch (UTC) of one moment, rounded up or cut; without an offset it is taken as UTC.
 
     >>> epoch_seconds("1970-01-01T01:00:00+01:00"), epoch_seconds("1970-01-02")
     (0, 86400)
@@ -36,29 +36,37 @@ def epoch_seconds(when: Time) -> int:
             raise InputError(f"{when!r} is not a time: write it like 2012-03-01T00:05:00Z") from None
     if isinstance(when, datetime):
         moment = when if when.tzinfo else when.replace(tzinfo=UTC)
-        return -((datetime.fromtimestamp(0, UTC) - moment) // timedelta(seconds=1))
+        since, second = moment - datetime.fromtimestamp(0, UTC), timedelta(seconds=1)
+        return since // second if cut else -(-since // second)
     require(isinstance(when, (int, float, np.number)), f"{when!r} is not a time: give ISO text or epoch seconds")
-    return math.ceil(when)
+    return math.floor(when) if cut else math.ceil(when)
 
 
 def live_seconds(when: str | int | float | None, day_first: bool = False) -> int | None:
     """Seconds since the epoch (UTC) of a time as a live row gives it, None where it is no time.
 
-    >>> live_seconds("1970-01-02"), live_seconds("1330560300000"), live_seconds(5), live_seconds("noon")
+    What is finer than a second is cut; the unit of numbers is judged by their size.
+
+    >>> live_seconds("1970-01-02"), live_seconds("1330560300500"), live_seconds(5.9), live_seconds("noon")
     (86400, 1330560300, 5, None)
-    >>> live_seconds(10**30) is None  # no time of any unit
-    True
+    >>> live_seconds("1970-01-02T00:00:00.9Z"), live_seconds(10**30)  # the second is no time of any unit
+    (86400, None)
     >>> live_seconds("2.1.1970 0:05", day_first=True)
     86700
     """
     if isinstance(when, str):
         when = _year_first(when.strip(), day_first)
+    if when is None or isinstance(when, bool):
+        return None
     try:
-        return int(_scaled(np.array([int(when)]), "time")[0]) if when is not None else None
+        number = int(when) if isinstance(when, str) else math.floor(when)
+        if not DIGIT_DATE.fullmatch(str(number)):
+            unit = _unit(abs(number))
+            return number // unit if unit else None
     except (ValueError, OverflowError):
         pass
     try:
-        return epoch_seconds(when) if isinstance(when, str) else None
+        return epoch_seconds(when, cut=True) if isinstance(when, str) else None
     except InputError:
         return None
 
@@ -127,12 +135,16 @@ def _scaled(numbers: Array, name: str) -> Array:
         not DIGIT_DATE.fullmatch(first),
         f"{first} in time column {name!r} looks like a date written in digits: write it like 2012-03-01T00:05:00Z",
     )
-    largest = int(np.abs(numbers).max())
-    units = ((1, 1e11), (10**3, 1e14), (10**6, 1e17), (10**9, 1e20))
-    unit = next((unit for unit, limit in units if largest < limit), 0)
+    unit = _unit(int(np.abs(numbers).max()))
     require(unit > 0, f"{first[:40]} in time column {name!r} is no time: use ISO 8601 or whole epoch seconds")
     require(not (numbers % unit).any(), f"column {name!r} has times finer than a second: average to whole seconds")
     return numbers // unit
+
+
+def _unit(largest: int) -> int:
+    """Parts of a second that whole numbers up to this count, judged by its size; 0: no time."""
+    units = ((1, 1e11), (10**3, 1e14), (10**6, 1e17), (10**9, 1e20))
+    return next((unit for unit, limit in units if largest < limit), 0)
 
 
 def _parse_iso(column: Any, name: str, written: Any, day_first: bool) -> Any:

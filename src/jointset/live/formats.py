@@ -15,7 +15,7 @@ from jointset.errors import InputError, require
 from jointset.inputs.fleet import Fleet
 from jointset.inputs.live_cells import Options, Reading, is_long
 from jointset.inputs.live_rows import BAD, CsvRows, JsonRows, LongRows, Table, _distinct
-from jointset.inputs.times import DIGIT_DATE, live_seconds
+from jointset.inputs.times import live_seconds
 from jointset.live.joining import Single
 from jointset.live.line_protocol import Point, points
 
@@ -243,23 +243,12 @@ def seconds_of(when: object, where: str) -> int:
     """Epoch seconds of a time as it is given; what is finer than a second is cut off, the unit of numbers is judged
     by their size.
     """
-    seconds = None
-    if isinstance(when, (int, float)) and not isinstance(when, bool) and abs(when) < 1e20:
-        if not DIGIT_DATE.fullmatch(str(when)):
-            unit = next(
-                unit for unit, most in ((1, 1e11), (10**3, 1e14), (10**6, 1e17), (10**9, 1e20)) if abs(when) < most
-            )
-            seconds = math.floor(when) // unit
-    elif isinstance(when, str):
-        try:
-            seconds = live_seconds(when)
-        except (ValueError, OverflowError):
-            seconds = None
+    seconds = live_seconds(when) if isinstance(when, (str, int, float)) else None
     if seconds is None or not -(10**11) < seconds < 10**11:
         raise InputError(
             f"{where}: {str(when)[:40]!r} is no time: write it like 2012-03-01T00:05:00Z, or as epoch seconds"
         )
-    return int(seconds)
+    return seconds
 
 
 def _numbered(text: str) -> Iterator[tuple[int, str]]:

@@ -78,9 +78,16 @@ def as_json(store: Store, sensors: tuple[str, ...], asked: Asked) -> Iterator[st
 
 
 def columns(sensors: tuple[str, ...]) -> list[str]:
-    """The columns of a table of rows."""
-    ends = [f"{name} {end}" for name in sensors for end in ("lower", "upper")]
-    return ["row", "time", "late", "score", "radius", "inside", "observed", *sensors, *ends]
+    """The columns of a table of rows, each under a name of its own: that of a sensor may be taken.
+
+    >>> columns(("a", "a lower", "score"))[7:12]
+    ['a', 'a lower', 'score (2)', 'a lower (2)', 'a upper']
+    """
+    names = dict.fromkeys(["row", "time", "late", "score", "radius", "inside", "observed"])
+    for wanted in (*sensors, *(f"{name} {end}" for name in sensors for end in ("lower", "upper"))):
+        tried = (wanted, *(f"{wanted} ({k})" for k in range(2, len(names) + 3)))
+        names[next(name for name in tried if name not in names)] = None
+    return [*names]
 
 
 def cells(entry: Entry, n: int) -> list[Any]:

@@ -7,7 +7,6 @@ was; so does a commit that fails, for all that shared it.
 from __future__ import annotations
 
 import logging
-import math
 import queue
 import threading
 import time
@@ -66,7 +65,7 @@ class Network:
         self.rule = Rule(cadence or 1, grace)
         self.held: Held = _held(store)
         self.newest = store.newest()  # time of a row that counted: what is later was not answered yet
-        self.last_score = math.nan
+        self.last_score = store.last_score()
         self.trouble: str | None = None  # why the last commit failed
         self.counts = dict.fromkeys(("requests", "refused", "rows", "late", "repeated", "commits", "failed"), 0)
         self.listeners: list[Callable[[list[Entry], list[Any]], None]] = []

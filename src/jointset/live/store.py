@@ -8,6 +8,7 @@ the state after some number of the log. The last snapshot and the log after it g
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import threading
 import zlib
@@ -232,6 +233,12 @@ class Store:
         query = f"SELECT {names} FROM log WHERE kind = 'row' AND number > ? AND number < ? ORDER BY number DESC LIMIT ?"
         return self.reader.execute(query, (after, 2**62 if before is None else before, limit)).fetchall()[::-1]
 
+    def last_score(self) -> float:
+        """That of the last row that had one; NaN where there is none."""
+        query = "SELECT score FROM log WHERE kind = 'row' AND score IS NOT NULL ORDER BY number DESC LIMIT 1"
+        found = self.reader.execute(query).fetchone()
+        return math.nan if found is None else float(found[0])
+
     def held(self) -> list[tuple[int, int, int, float]]:
         """The single readings that wait for the rest of their row."""
         return self.reader.execute("SELECT * FROM held ORDER BY step, sensor").fetchall()
@@ -274,15 +281,17 @@ def _cells(entry: Entry) -> tuple[Any, ...]:
 
 def _entry(cells: tuple[Any, ...]) -> Entry:
     """The entry of such cells; refused where they changed since they were written."""
-    number, kind, seconds, time, reading, answer, _, _, _, bounds, shares, total = cells
-    require(_sum(cells[:-1]) == total, f"number {number} of the log was changed after it was written")
+    number, kind, seconds, time, reading, answered, *copied, bounds, shares, total = cells
+    answer: dict[str, Any] = orjson.loads(answered) if _sum(cells[:-1]) == total else {"score": "changed"}
+    same = [answer.get(name) for name in ("score", "radius", "inside")] == copied
+    require(same, f"number {number} of the log was changed after it was written")
     return Entry(
         number,
         kind,
         seconds,
         None if time is None else json.loads(time),
         None if reading is None else np.frombuffer(reading, "<f8"),
-        orjson.loads(answer),
+        answer,
         None if bounds is None else np.frombuffer(bounds, "<f8").reshape(2, -1),
         None if shares is None else np.frombuffer(shares, "<f4"),
     )

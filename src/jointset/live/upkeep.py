@@ -47,7 +47,7 @@ def checked(folder: Path, counting: Counting = silent) -> Iterator[Fact]:
 def _checked(place: Path, counting: Counting) -> Iterator[Fact]:
     name, store = place.name, Store(place / FILE)
     with readable(store.path):
-        said = store.reader.execute("PRAGMA quick_check(1)").fetchone()[0]
+        said = store.reader.execute("PRAGMA integrity_check(1)").fetchone()[0]
         yield Fact(name, "the file is whole", said, said == "ok")
         first = last = count = 0
         more = counting(store.rows())

@@ -26,7 +26,7 @@ from jointset.storage import storable
 
 def no_graph(name: str) -> InputError:
     """What is wrong with readings that come without a graph, where a method needs one."""
-    give = "give --graph FILE, or --graph knn for one from correlations (panel.with_graph in Python)"
+    give = "give --graph FILE, or --graph knn for one from correlations (in a cell ?graph=knn, in Python with_graph)"
     return InputError(f"{name} needs a graph: {give}, or use static, which needs none")
 
 
