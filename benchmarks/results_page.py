@@ -1,6 +1,6 @@
-"""docs/results.md and the parts of README.md that quote results, made from docs/data/results.parquet.
+"""docs/results.md, and the parts of README.md and docs/default.md that quote it, from docs/data/results.parquet.
 
-    python benchmarks/results_page.py          # writes both; `make results` does this
+    python benchmarks/results_page.py          # writes them; `make results` does this
     python benchmarks/results_page.py --check  # exit code 1 where they are not what the file gives
 
 The prose is in benchmarks/pages/: templates in which every measured number is looked up (`row`, `best`) and every claim
@@ -31,8 +31,9 @@ from jointset.methods import FILTERS, METHODS
 ROOT = Path(__file__).parents[1]
 TEMPLATES, AUDITS = ROOT / "benchmarks" / "pages", ROOT / "docs" / "data" / "audits.json"
 PICTURE = ROOT / "docs" / "images" / "results-headline.png"
-PAGE, README = ROOT / "docs" / "results.md", ROOT / "README.md"
-PART = re.compile(r"(<!-- (readme_\w+): made by `make results` -->\n).*?(<!-- end -->\n)", re.S)  # of the README
+PAGE = ROOT / "docs" / "results.md"
+PARTS = {"readme": ROOT / "README.md", "default": ROOT / "docs" / "default.md"}  # pages of which some parts are made
+PART = re.compile(r"(<!-- (\w+): made by `make results` -->\n).*?(<!-- end -->\n)", re.S)
 REAL = ("metr-la-20", "metr-la-207", "aqi-12", "ett-7", "jena-20", "elec-20", "solar-12")
 SIMULATED = tuple(f"grssf-{track}-30" for track in "abcde")
 PLACES = [("table", cell) for cell in REAL[:2]] + [("text", cell) for cell in (*REAL, *SIMULATED)]
@@ -45,6 +46,15 @@ AUTHORS = {  # METR-LA-20, protocol `table`: what the authors' own code printed,
     "gnf-node+aci": "2.825 @ .899 (seed 0, 12 of 60 epochs)",
 }
 Place = tuple[str, str]  # protocol and cell
+GOALS = {  # of `default`, set before it was built: at most this width_full, log-volume, and width_full of boxes
+    ("table", "metr-la-20"): (2.2, -1.1, 1.75),
+    ("table", "metr-la-207"): (6.8, -0.9, 3.3),
+    ("text", "metr-la-20"): (1.88, -1.15, 1.45),
+    **{("text", "aqi-12"): (None, -0.48, 1.25), ("text", "ett-7"): (None, -0.22, 1.55)},
+    **{("text", "jena-20"): (None, -3.3, 0.50), ("text", "elec-20"): (None, 0.03, 1.58)},
+    ("text", "solar-12"): (None, -4.3, 0.24),
+}
+ORACLE = 0.02  # nats above the filter that has the true law
 TITLES = {"log_mean_volume": "log mean volume", "width_full": "width_full"}
 
 
@@ -411,7 +421,75 @@ def audits_table(audits: dict) -> str:
     return table(("cell", "filter", *audits["names"]), lines)
 
 
+def default_table(results: Results) -> str:
+    """Sizes of `default` under its rule and under ACI, beside the best other row at target, ellipsoids then boxes."""
+
+    def ellipsoid(row: Row) -> str:
+        return f"{row.log_mean_volume}, {row.log_volume}, {row.width_full} ({row.joint})"
+
+    def box(row: Row) -> str:
+        return f"{row.width_full} ({row.joint})"
+
+    def other(place: Place, shape: str) -> str:
+        found = next(one for one in results.order(place, shape) if parse(one.key[2]).method != "default")
+        return f"{with_mean(as_row(found))} {decimal(found.size)}"
+
+    lines = []
+    for place in (place for place in PLACES if place[1] in REAL):
+        words = [ellipsoid(results.row(place, f"default{rule}")) for rule in ("", "+aci")]
+        boxes = [box(results.row(place, f"default:box{rule}")) for rule in ("", "+aci")]
+        lines.append([place_name(place), *words, other(place, "ellipsoid"), *boxes, other(place, "box")])
+    names = ("cell", "`default`", "`default+aci`", "best other", "`default:box`", "`default:box+aci`", "best other box")
+    return table(names, lines)
+
+
+def default_windows(results: Results) -> str:
+    """Worst 500 steps, 100-step gap, lowest hour and joint score of `default` under ACI and under its rule."""
+    quantities = {"worst_window": 3, "gap_100_p90": 3, "worst_hour": 3, "joint_score": 2}
+    lines = []
+    for place in (place for place in PLACES if place[1] in REAL):
+        both = [results.row(place, f"default{rule}") for rule in ("+aci", "")]
+        seeds = min(one["joint"] for one in both[1].summary.seeds.values())
+        pairs = [
+            ", ".join(decimal(row.number(quantity), digits) for row in both) for quantity, digits in quantities.items()
+        ]
+        lines.append([place_name(place), both[1].seeds, decimal(seeds), *pairs])
+    titles = ("cell", "seeds", "lowest joint of a seed", "worst 500", "gap of 100 steps", "lowest hour", "joint score")
+    return table(titles, lines)
+
+
+def goals_table(results: Results) -> str:
+    """What was wanted of `default` and what it has under its rule and under ACI; bold where it was reached."""
+
+    def found(place: Place, rule: str) -> str:
+        row, box = results.row(place, f"default{rule}"), results.row(place, f"default:box{rule}")
+        has = (row.number("width_full"), row.number("log_volume"), box.number("width_full"))
+        pairs = zip(has, GOALS[place], strict=True)
+        return ", ".join(bold(decimal(value), value <= goal) for value, goal in pairs if goal is not None)
+
+    lines = []
+    for place, goals in GOALS.items():
+        names = zip(("width", "log-volume", "box"), goals, strict=True)
+        named = ", ".join(f"{name} {decimal(goal, 2)}" for name, goal in names if goal is not None)
+        lines.append([place_name(place), named, found(place, ""), found(place, "+aci")])
+    for cell in ("grssf-a-30", "grssf-c-30"):
+        place = ("text", cell)
+        above = [
+            results.row(place, f"default{rule}").number(MEASURE["ellipsoid"])
+            - results.row(place, f"kalman{other}").number(MEASURE["ellipsoid"])
+            for rule, other in (("", "+auto"), ("+aci", "+aci"))
+        ]
+        wanted = f"log mean volume above the Kalman filter with the true law {decimal(ORACLE, 2)}"
+        lines.append([cell, wanted, *(bold(decimal(one), one <= ORACLE) for one in above)])
+    return table(("cell", "at most", "`default`", "`default+aci`"), lines)
+
+
+def bold(word: str, reached: bool) -> str:
+    return f"**{word}**" if reached else word
+
+
 TABLES = (
+    *(default_table, default_windows, goals_table),
     *(winners_table, best_table, coverage_table, wraps_table, means_table, recipes_table, printed_table),
     *(cell_tables, counts, runs_table, audits_table),
 )
@@ -432,13 +510,13 @@ def rendered(results: Results, name: str) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Both pages as the file gives them."""
+    """All pages as the file gives them."""
     results = Results(*read_file())
 
     def part(found: re.Match) -> str:
         return found[1] + rendered(results, f"{found[2]}.md") + found[3]
 
-    return {PAGE: rendered(results, "results.md"), README: PART.sub(part, README.read_text())}
+    return {PAGE: rendered(results, "results.md")} | {path: PART.sub(part, path.read_text()) for path in PARTS.values()}
 
 
 def draw() -> None:

@@ -44,9 +44,10 @@ def test_no_measured_number_is_typed_into_the_prose():
         assert re.findall(r"\d*\.\d+", prose) == [], template.name
 
 
-def test_every_template_of_the_readme_has_its_place():
-    named = {found[1] for found in results_page.PART.findall(results_page.README.read_text())}
-    assert named == {path.stem for path in results_page.TEMPLATES.glob("readme_*.md")} != set()
+@pytest.mark.parametrize("page", results_page.PARTS)
+def test_every_template_of_a_part_has_its_place(page):
+    named = {found[1] for found in results_page.PART.findall(results_page.PARTS[page].read_text())}
+    assert named == {path.stem for path in results_page.TEMPLATES.glob(f"{page}_*.md")} != set()
 
 
 def test_commands_are_complete():
