@@ -21,6 +21,7 @@ from jointset.errors import require
 from jointset.filters import recurrent_cells as cells
 from jointset.filters.recipes import RECIPES, Recipe
 from jointset.graph import normalized_shift
+from jointset.inputs.shifts import quick_operator
 from jointset.laws import LowRankLaw
 from jointset.panel import Panel
 from jointset.storage import storable
@@ -162,12 +163,8 @@ class GNF:
 
     @cached_property
     def _mix(self) -> Any:
-        """The shift as a matrix for products from the left, sparse where that pays; None without a graph."""
-        if self.shift is None or self.sensors < 64 or np.count_nonzero(self.shift) > 0.1 * self.sensors**2:
-            return self.shift
-        from scipy.sparse import csr_array  # here, so that importing jointset stays fast
-
-        return csr_array(self.shift)
+        """The shift as a matrix for products from the left; None without a graph."""
+        return quick_operator(self.shift)
 
     def _spread(self, x: Array) -> Array:
         return x if self._mix is None else self._mix @ x

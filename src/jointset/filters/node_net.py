@@ -26,7 +26,7 @@ from jointset.errors import require
 from jointset.filters import node_net_cells as cells
 from jointset.filters.node_net_cells import NodeNetWeights
 from jointset.filters.recipes import Recipe
-from jointset.inputs.shifts import Shift, operator, shift_of
+from jointset.inputs.shifts import Shift, quick_operator, shift_of
 from jointset.laws import LowRankLaw
 from jointset.panel import Panel
 from jointset.storage import storable
@@ -171,15 +171,8 @@ class NodeNet:
 
     @cached_property
     def _mix(self) -> Any:
-        """The shift, sparse where that pays; None without a graph."""
-        if self.shift is None:
-            return None
-        shift = operator(self.shift, np.float32)
-        if self.sensors < 64 or not isinstance(shift, np.ndarray) or np.count_nonzero(shift) > 0.1 * self.sensors**2:
-            return shift
-        from scipy.sparse import csr_array  # here, so that importing jointset stays fast
-
-        return csr_array(shift)
+        """The shift as the networks use it; None without a graph."""
+        return quick_operator(self.shift, np.float32)
 
     @cached_property
     def _single(self) -> NodeNetWeights:

@@ -16,6 +16,7 @@ from jointset.panel import Panel
 Shift = Array | Edges
 MANY = 1000  # sensors from which it is a list of edges,
 SPARSE = 0.1  # where no larger share of all pairs has one
+SMALL = 64  # sensors below which a full matrix multiplies sooner
 
 
 def shift_of(panel: Panel) -> Shift | None:
@@ -40,6 +41,16 @@ def kept_shift(adjacency: Array) -> Shift:
     i, j = A.row, A.col
     kept = A.data != 0
     return Edges(np.stack([i, j], axis=1)[kept], (A.data * scale[i] * scale[j])[kept])
+
+
+def quick_operator(shift: Shift | None, dtype: DTypeLike = float) -> Any:
+    """The same in the form that multiplies soonest, sparse where that pays; None without a graph."""
+    found = None if shift is None else operator(shift, dtype)
+    if not isinstance(found, np.ndarray) or len(found) < SMALL or np.count_nonzero(found) > SPARSE * found.size:
+        return found
+    from scipy.sparse import csr_array
+
+    return csr_array(found)
 
 
 def operator(shift: Shift, dtype: DTypeLike = float) -> Any:
