@@ -90,7 +90,7 @@ def main():
             line = [track.upper(), rule, f"{np.mean(size):.3f}, {np.mean(joint):.3f}"]
             for names in NAMES.values():
                 rows = table[table["cell"].eq(name) & table["method"].eq(names[rule]) & table["pilot"].eq("")]
-                rows = rows.set_index("seed").reindex(seeds)
+                rows = rows.set_index("seed").loc[list(seeds)]
                 above = rows["log_mean_volume"].to_numpy() - size
                 error = above.std(ddof=1) / len(above) ** 0.5 if len(above) > 1 else float("nan")
                 line += [f"{above.mean():+.3f} ± {error:.3f}", f"{rows['joint'].mean():.3f}"]

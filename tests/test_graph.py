@@ -134,6 +134,8 @@ def test_symmetrized_edges_get_the_mean_of_both_ways(tmp_path):
     path = write(tmp_path, "source,target,weight\na,b,1\nb,a,2\nb,c,4\n")
     expected = [[0, 1.5, 0], [1.5, 0, 4], [0, 4, 0]]
     np.testing.assert_array_equal(read_graph(path, ("a", "b", "c"), symmetrize=True), expected)
+    path = write(tmp_path, "source,target,weight\na,b,2\nb,a,0\n")
+    assert read_graph(path, ("a", "b"), symmetrize=True)[0, 1] == 1.0
     twice = write(tmp_path, "source,target,weight\na,b,1\na,b,2\n")
     assert "directed" not in refusal(read_graph, twice, ("a", "b"))
 

@@ -6,6 +6,7 @@ import pytest
 import jointset
 from jointset import ACI, Panel, Split
 from jointset.calibration import ByClock
+from jointset.residuals.conditional import Local
 
 HOUR, FIRST = 3600, 1_700_000_000 // 86_400 * 86_400
 
@@ -71,6 +72,47 @@ def test_a_fixed_radius_after_an_outage_is_that_of_the_run():
     live, run = fitted.copy(), fitted.copy().run(panel[end : end + 100])
     radii = [live.update(y).radius for y in panel.values[end : end + 100]]
     np.testing.assert_allclose(radii, run.radius, rtol=1e-12)
+
+
+def test_rows_since_an_outage_are_counted_under_every_rule():
+    panel = network(2400, outages=True, seed=1)
+    dark = np.isnan(panel.values).all(axis=1)
+    end = next(t for t in range(1800, 2000) if dark[t - 1])
+    fitted = jointset.predictor("static").fit(panel[:1000]).calibrate(panel[1000:end])
+    run, live = fitted.copy(), fitted.copy()
+    run.run(panel[end : end + 12])
+    for y in panel.values[end : end + 12]:
+        live.update(y)
+    assert run.score.gaps.since == live.score.gaps.since != fitted.score.gaps.since
+    later = run.rewrapped(ACI())
+    assert later.score.gaps.since == run.score.gaps.since
+
+
+def test_the_watch_of_sets_ahead_is_that_of_the_rule():
+    panel = network(1400)
+    fixed = jointset.predictor("static").fit(panel[:600]).calibrate(panel[600:1000], horizon=3)
+    moving = jointset.predictor("static+aci").fit(panel[:600]).calibrate(panel[600:1000], horizon=3)
+    other = fixed.rewrapped(ACI()).horizon
+    assert other.watch.reference.coverage == moving.horizon.watch.reference.coverage
+    assert other.watch.reference.tau_int == pytest.approx(moving.horizon.watch.reference.tau_int)
+
+
+def test_another_level_by_the_clock_needs_the_times_of_the_scores():
+    panel = network(1600)
+    predictor = jointset.predictor("static+clock-split").fit(panel[:600]).calibrate(panel[600:1500])
+    predictor.calibration_times = None  # as in models of older versions
+    with pytest.raises(jointset.errors.InputError, match=r"calibrate it again for alpha=0\.3"):
+        predictor.predict(alpha=0.3)
+
+
+def test_one_far_row_does_not_blur_which_rows_are_near():
+    rng = np.random.default_rng(0)
+    means, centers = rng.normal(size=(2000, 5)), rng.normal(size=(50, 5))
+    means[7] = 1e7
+    local = Local(means=means, residuals=means)
+    true = np.argsort(((centers[:, None] - means) ** 2).sum(axis=-1), axis=1)[:, :50]
+    found = local._nearest(centers)
+    assert np.mean([len({*a} & {*b}) / 50 for a, b in zip(true, found, strict=True)]) > 0.99
 
 
 @pytest.mark.parametrize("name", ["static+clock-split", "factor+clock-split", "static"])

@@ -85,6 +85,16 @@ def test_the_units_of_one_output_do_not_matter_to_the_others():
     np.testing.assert_allclose(other.half_width, usual.half_width * scale, rtol=1e-6)
 
 
+@pytest.mark.parametrize("level", [0.0, 0.1, 5.0])
+def test_an_output_that_does_not_vary_spoils_nothing(level):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(600, 2)), rng.normal(size=600)
+    alone = JointRegressor().fit(X, y).predict_set(X[:1])
+    both = JointRegressor().fit(X, np.column_stack([y, np.full(600, level)])).predict_set(X[:1])
+    assert both.half_width[0, 0] == pytest.approx(alone.half_width[0, 0], rel=0.02)
+    assert both.contains(np.array([[alone.law.mean[0, 0], level * (1 + 1e-14) + 1e-14]])).all()
+
+
 def test_it_is_tuned_like_any_other():
     X, Y = rows(200)
     search = GridSearchCV(

@@ -36,6 +36,8 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clon
 from sklearn.linear_model import Ridge  # noqa: E402
 from sklearn.utils.validation import check_is_fitted, validate_data  # noqa: E402
 
+FLAT, ROUNDING = 1e-12, 1e-6  # least variance of residuals, of that of their output; of its level, what may be rounding
+
 
 class Outcomes(NamedTuple):
     """What rows said, each held against the set before it: score, radius and whether it was inside (T,)."""
@@ -89,7 +91,7 @@ class JointRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         self.estimator_ = clone(Ridge() if self.estimator is None else self.estimator).fit(X[:cut], y[:cut])
         residuals = self._rows(y[:cut]) - self._mean(X[:cut])
         covariance = schaefer_strimmer(residuals) if cut > 2 else np.diag((residuals**2).mean(axis=0))
-        level = np.maximum(np.diag(covariance), 1e-12 * np.maximum(np.var(self._rows(y), axis=0), 1e-300))
+        level = np.maximum(np.diag(covariance), FLAT * _sizes(self._rows(y)))
         covariance[np.diag_indices_from(covariance)] = level
         self.covariance_ = positive_definite(covariance, "JointRegressor")
         self.score_, self.rule_ = score_for(self.geometry), calibration(self.rule, alpha=self.alpha)
@@ -145,3 +147,9 @@ class JointRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def _sizes(Y: Array) -> Array:
+    """Variances (N,) of outputs (T, N); of one that does not vary that of its rounding, at 0 that of the largest."""
+    own = np.maximum(np.var(Y, axis=0), (ROUNDING * np.mean(Y, axis=0)) ** 2)
+    return np.where(own > 0.0, own, max(float(own.max()), 1e-300))

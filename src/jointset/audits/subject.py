@@ -158,7 +158,7 @@ class Subject:
     def squared(self) -> bool:
         """Whether scores are squared distances."""
         score = self.predictor.score
-        return self.ellipsoid and isinstance(score, OfOneLaw) and score.power == 0.5
+        return isinstance(score, OfOneLaw) and score.sets == "ellipsoids" and score.power == 0.5
 
     @property
     def ellipsoid(self) -> bool:

@@ -154,10 +154,9 @@ def restarted_strata(score: S) -> S:
     return score.with_gaps(gaps._replace(logs=fresh.logs, seen=fresh.seen))
 
 
-def at_another_level(score: S, alpha: float, radius: float) -> S:
-    """The score on the scale of another coverage and its radius, before strata and outages have told anything of it."""
-    gaps = gaps_of(score)
-    return score if gaps is None else score.with_gaps(GapScale(1.0 - alpha, radius, shares=gaps.shares))
+def at_another_level(score: S, scale: GapScale) -> S:
+    """The score on the scale of another coverage, before strata and outages have told anything of it."""
+    return score.with_gaps(scale._replace(shares=(gaps_of(score) or UNCALIBRATED).shares))
 
 
 def shown_radii(score: S, rule: AnyRule, state: Any) -> tuple[Array | float, float]:
@@ -179,10 +178,12 @@ def _lift(score: object, rule: AnyRule) -> float:
 
 
 def after_reading(score: S, rule: AnyRule, y: Array, inside: bool) -> S:
-    """The score after a reading (N,); one whose rule does not adapt stays as it is."""
+    """The score after a reading (N,); one whose rule does not adapt only counts the rows since an outage."""
     gaps = gaps_of(score)
-    if gaps is None or not adapts(rule):
+    if gaps is None:
         return score
+    if not adapts(rule):
+        return counted_since(score, y[None])
     missing = int(np.count_nonzero(np.isnan(y)))
     dark = missing == len(y)
     moved_on = gaps if dark else after_row(gaps, int(stratum(y)) if missing else 0, inside)
@@ -192,6 +193,16 @@ def after_reading(score: S, rule: AnyRule, y: Array, inside: bool) -> S:
             _return(logs, gaps.since, inside, 1.0 - gaps.level)
         moved_on = moved_on._replace(logs=tuple(logs), since=0 if dark else min(gaps.since + 1, RETURN[-1]))
     return score if moved_on is gaps else score.with_gaps(moved_on)
+
+
+def counted_since(score: S, rows: Array) -> S:
+    """The score that knows how long ago the last row without a reading was, after more rows (T, N)."""
+    gaps = gaps_of(score)
+    if gaps is None or not any(gaps.back) or not len(rows):
+        return score
+    dark = np.flatnonzero(np.isnan(rows).all(axis=1))
+    since = min(len(rows) - 1 - int(dark[-1]) if len(dark) else gaps.since + len(rows), RETURN[-1])
+    return score if since == gaps.since else score.with_gaps(gaps._replace(since=since))
 
 
 class Strata(Generic[S]):
@@ -213,6 +224,7 @@ class Strata(Generic[S]):
         still = calm and not np.isnan(rows).any()
         if gaps is None or still or not self.moving:
             found, self.state = course(self.rule, self.state, scores, times)
+            self.score = self.score if self.moving else counted_since(self.score, rows)
             self.traces.append(np.tile(UNCALIBRATED.logs, (len(rows), 1)))
             return found, scores
         walk = self._several if isinstance(self.rule, SharedLevel) else self._single

@@ -63,7 +63,7 @@ class LateACI:
 
     def grown(self, pool: ScorePool, score: float) -> ScorePool:
         """The pool after one more score."""
-        return slide(pool, score, len(pool.recent)) if self.gamma else pool
+        return slide(pool, score, len(pool.recent))
 
 
 def windows_needed(alpha: float, late: int) -> int:

@@ -117,15 +117,15 @@ class Horizon:
         pasts = [pool.recent if len(pool.recent) else pool.scores for pool in self.pools]
         pools = tuple(rule.start(past) for past in pasts)
         other = replace(self, rule=rule, pools=pools, levels=np.full(self.steps + 1, rule.alpha))
+        radii = other.radii().tolist()
+        if len(self.pools[-1].recent):  # older models with a fixed rule do not know the order of time
+            watch = start_watch(pasts[-1], radii[-1], 1.0 - rule.alpha if rule.gamma else None)
+            other = replace(other, watch=watch)
         if rule.alpha == self.rule.alpha:
             return other
-        radii = other.radii().tolist()
-        scores = (
-            score.with_gaps(GapScale(1.0 - rule.alpha, radius))
-            for score, radius in zip(self.scores, radii, strict=True)
-        )
-        watch = start_watch(pasts[-1], radii[-1], 1.0 - rule.alpha if rule.gamma else None)
-        return replace(other, scores=tuple(scores), own=None, watch=watch)
+        pairs = zip(self.scores, radii, strict=True)
+        scores = tuple(score.with_gaps(GapScale(1.0 - rule.alpha, radius)) for score, radius in pairs)
+        return replace(other, scores=scores, own=None)
 
     @property
     def note(self) -> str:

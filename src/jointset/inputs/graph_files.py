@@ -113,7 +113,9 @@ def _from_edges(
     if unknown:
         notice(f"edges to sensors that are not in the data are left out: {some(sorted(set(unknown)), LISTED)}")
     if symmetrize and not directed:
-        A = np.where((A != 0) & (A.T != 0), (A + A.T) / 2.0, A + A.T)
+        both = np.zeros(A.shape, dtype=bool)
+        both[tuple(zip(*given, strict=True))] = True
+        A = np.where(both & both.T, (A + A.T) / 2.0, A + A.T)
     return check_adjacency(A, len(sensors), directed, sensors=sensors)
 
 

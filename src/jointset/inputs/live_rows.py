@@ -111,11 +111,10 @@ class CsvRows:
         try:
             found = match_columns(names, sensors, options.fleet, notice)
         except InputError as error:
-            if self.time is not None:
+            if self.time is not None or not str(error).startswith("unknown sensor"):
                 raise
-            raise InputError(
-                f"{error}; no column is named like time: call its column 'time', or name it with --time-column"
-            ) from None
+            told = "no column is named like time: call that of the times 'time', or give stream --time-column"
+            raise InputError(f"{error}; {told}") from None
         self.columns = [(rest[i], place) for i, place in found.items()]
 
     def __call__(self, line: str) -> Reading:

@@ -118,8 +118,8 @@ def assemble(table: Any, names: list[str], plan: Plan, columns: list[str], choos
 def warn_epochs(values: Array, names: list[str]) -> None:
     """Tell of a column that only goes up in whole numbers of the size of times, in a table without a time column."""
     for name, column in zip(names, values.T, strict=True):
-        rising = len(column) > 2 and bool((np.diff(column) >= 1.0).all())  # False beside a gap
-        if rising and EPOCH[0] <= column[0] and column[-1] < EPOCH[1] and bool((column % 1.0 == 0.0).all()):
+        sized = len(column) > 2 and EPOCH[0] <= column[0] and column[-1] < EPOCH[1]
+        if sized and bool((np.diff(column) >= 1.0).all()) and bool((column % 1.0 == 0.0).all()):  # no gaps either
             warnings.warn(
                 f"column {name!r} is taken for a sensor and looks like epoch seconds: if it is the time, "
                 f"call it 'time' or say --time-column (time_column={name!r})",

@@ -59,7 +59,7 @@ def live_seconds(when: str | int | float | None, day_first: bool = False) -> int
     if when is None or isinstance(when, bool):
         return None
     try:
-        number = int(when) if isinstance(when, str) else math.floor(when)
+        number = _floor(when) if isinstance(when, str) else math.floor(when)
         if not DIGIT_DATE.fullmatch(str(number)):
             unit = _unit(abs(number))
             return number // unit if unit else None
@@ -139,6 +139,12 @@ def _scaled(numbers: Array, name: str) -> Array:
     require(unit > 0, f"{first[:40]} in time column {name!r} is no time: use ISO 8601 or whole epoch seconds")
     require(not (numbers % unit).any(), f"column {name!r} has times finer than a second: average to whole seconds")
     return numbers // unit
+
+
+def _floor(text: str) -> int:
+    """The whole number not above a decimal one; ValueError where it is none."""
+    whole, _, rest = text.partition(".")
+    return int(whole) - (whole.startswith("-") and int(rest or 0) > 0) if rest.isdigit() or not rest else int(text)
 
 
 def _unit(largest: int) -> int:

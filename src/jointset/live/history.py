@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,7 +86,7 @@ def columns(sensors: tuple[str, ...]) -> list[str]:
     """
     names = dict.fromkeys(["row", "time", "late", "score", "radius", "inside", "observed"])
     for wanted in (*sensors, *(f"{name} {end}" for name in sensors for end in ("lower", "upper"))):
-        tried = (wanted, *(f"{wanted} ({k})" for k in range(2, len(names) + 3)))
+        tried = chain((wanted,), (f"{wanted} ({k})" for k in count(2)))
         names[next(name for name in tried if name not in names)] = None
     return [*names]
 

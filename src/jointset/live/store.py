@@ -282,9 +282,10 @@ def _cells(entry: Entry) -> tuple[Any, ...]:
 def _entry(cells: tuple[Any, ...]) -> Entry:
     """The entry of such cells; refused where they changed since they were written."""
     number, kind, seconds, time, reading, answered, *copied, bounds, shares, total = cells
-    answer: dict[str, Any] = orjson.loads(answered) if _sum(cells[:-1]) == total else {"score": "changed"}
-    same = [answer.get(name) for name in ("score", "radius", "inside")] == copied
-    require(same, f"number {number} of the log was changed after it was written")
+    changed = f"number {number} of the log was changed after it was written"
+    require(_sum(cells[:-1]) == total, changed)
+    answer = orjson.loads(answered)
+    require([answer.get(name) for name in ("score", "radius", "inside")] == copied, changed)
     return Entry(
         number,
         kind,

@@ -165,8 +165,13 @@ def at_level(predictor: JointPredictor, alpha: float) -> tuple[Score[Any], Array
     )
     whole, scores = _split_at(predictor.calibration, alpha), predictor.calibration_scores
     require_enough(whole, len(scores), "of the model", message_start(predictor.filter))
-    state = started(whole, scores, predictor.calibration_times)
     when = next_time(predictor.calibration_state)
+    require(
+        when is None or predictor.calibration_times is not None,
+        f"{message_start(predictor.filter)}an older jointset made this model, which keeps no times of its scores: "
+        f"calibrate it again for alpha={alpha:g}",
+    )
+    state = started(whole, scores, predictor.calibration_times)
     radii = next_radii(whole, state if when is None else expecting(whole, state, when))
     return predictor.score.with_gaps(gap_scale(scores, alpha)), radii
 
@@ -194,10 +199,10 @@ def rewrapped(predictor: JointPredictor, calibration: AnyRule) -> JointPredictor
     other.score = restarted_strata(predictor.score)
     other.horizon = other.horizon and other.horizon.rewrapped(late_rule(calibration))
     if calibration.alpha != predictor.alpha:  # what was calibrated at the other level is no more
-        scale = gap_scale(predictor.calibration_scores, calibration.alpha)
-        other.score = at_another_level(predictor.score, calibration.alpha, scale.radius)
+        other.score = at_another_level(predictor.score, gap_scale(predictor.calibration_scores, calibration.alpha))
         other.fill_quantiles = other.filling = None
         other.usual = other.usual and other.usual._replace(own=None)
+        other.reuse = other.reuse and other.reuse._replace(loss=None)
     other.start_watch()
     return other
 

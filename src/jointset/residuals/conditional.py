@@ -152,6 +152,6 @@ class Local:
         gaps = half_squares - centers @ means
         if self.k == gaps.shape[1]:
             return np.tile(np.arange(self.k), (len(gaps), 1))
-        unit = SAME * (half_squares.max() + 0.5 * np.einsum("ni,ni->n", centers, centers))
+        unit = SAME * (np.median(half_squares) + 0.5 * np.einsum("ni,ni->n", centers, centers))
         gaps = np.rint(gaps / np.maximum(unit, np.finfo(float).tiny)[:, None])
         return np.argpartition(gaps, self.k - 1, axis=1)[:, : self.k]

@@ -9,7 +9,7 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.linalg.lapack import dposv
@@ -25,7 +25,7 @@ LEAST = 1e-3  # smallest eigenvalue of correlations from pairs, and share that t
 FLAT = 1e-20  # of the largest variance: no sensor has less
 SHRUNK, ROUNDS = 0.3, 3  # share that takes those to the diagonal, and rounds of EM from there
 ROWS = 2_000  # that EM looks at, and ten a sensor
-NUMBERS = 4_000_000  # that the blocks of rows filled at once may hold
+NUMBERS, LARGE = 4_000_000, 64  # that blocks inverted at once may hold; sensors missing from which each goes alone
 
 
 def complete_residuals(residuals: Array, start: str, sensors: Sequence[str] = (), seed: int = 0) -> Array:
@@ -105,27 +105,32 @@ def fill_expected(residuals: Array, precision: Array) -> Array:
 
 
 def expected_rows(residuals: Array, P: Array) -> tuple[Array, Array]:
-    """Residuals (T, N) so filled under precision P, and the sum (N, N) of the covariances of what the rows lack."""
+    """Residuals (T, N) so filled under precision P, and the sum (N, N) of the covariances of what the rows lack.
+
+    A pattern of gaps is inverted once for all its rows; those of single rows that lack as many sensors go together.
+    """
     missing = np.isnan(residuals)
     filled, unknown = np.where(missing, 0.0, residuals), np.zeros(P.shape)
-    pulled = filled @ P
-    for rows in _lacking_as_many(missing.sum(axis=1)):
-        patterns, own = patterns_of(missing[rows])
-        M = np.nonzero(patterns)[1].reshape(len(patterns), -1)
-        blocks = (M[:, :, None], M[:, None, :])
-        left = np.linalg.inv(P[blocks])
-        at = (rows[:, None], M[own])
-        filled[at] = -np.einsum("tij,tj->ti", left[own], pulled[at])
-        np.add.at(unknown, blocks, np.bincount(own)[:, None, None] * left)
+    gaps = np.flatnonzero(missing.any(axis=1))
+    pulled = filled[gaps] @ P
+    patterns, own = patterns_of(missing[gaps])
+    order, often, lack = np.argsort(own, kind="stable"), np.bincount(own), patterns.sum(axis=1)
+    begin = np.cumsum(often) - often
+    single = (often == 1) & (lack < LARGE)
+    for k in np.unique(lack[single]).tolist():
+        alike = np.flatnonzero(single & (lack == k))
+        for which in np.array_split(alike, len(alike) * k**2 // NUMBERS + 1):
+            rows, M = order[begin[which]], np.nonzero(patterns[which])[1].reshape(-1, k)
+            blocks = (M[:, :, None], M[:, None, :])
+            left = np.linalg.inv(P[blocks])
+            filled[gaps[rows][:, None], M] = -np.einsum("tij,tj->ti", left, pulled[rows[:, None], M])
+            np.add.at(unknown, blocks, left)
+    for number in np.flatnonzero(~single).tolist():
+        rows, lacks = order[begin[number] : begin[number] + often[number]], np.flatnonzero(patterns[number])
+        inverse = np.linalg.inv(P[np.ix_(lacks, lacks)])
+        filled[np.ix_(gaps[rows], lacks)] = -pulled[np.ix_(rows, lacks)] @ inverse
+        unknown[np.ix_(lacks, lacks)] += often[number] * inverse
     return filled, unknown
-
-
-def _lacking_as_many(counts: Array) -> Iterator[Array]:
-    """Rows that lack as many sensors each, by these counts (T,), so few at a time that their blocks fit in memory."""
-    for k in np.unique(counts[counts > 0]).tolist():
-        rows, at_once = np.flatnonzero(counts == k), max(1, NUMBERS // k**2)
-        for begin in range(0, len(rows), at_once):
-            yield rows[begin : begin + at_once]
 
 
 def expected_moment(S: Array, e: Array) -> tuple[Array, Array]:
