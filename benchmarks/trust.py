@@ -42,12 +42,16 @@ LOW = 0.75
 def followed(predictor, test) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Alarm of the scores and of coverage after every test step (T,), and whether its reading was inside (T,)."""
     watch, run = predictor.watch, predictor.run(test, regions=False)
-    on = np.zeros((2, len(run.score)), bool)
-    for t, (score, hit) in enumerate(zip(run.score.tolist(), run.inside.tolist(), strict=True)):
+    return *alarmed(watch, run.score, run.inside), run.inside
+
+
+def alarmed(watch, scores: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """Whether the alarm of the scores and that of coverage are on after every step (2, T)."""
+    on = np.zeros((2, len(scores)), bool)
+    for t, (score, hit) in enumerate(zip(scores.tolist(), inside.tolist(), strict=True)):
         watch = watch.update(score, hit)
-        trust = watch.trust(0.0)
-        on[:, t] = abs(trust.drift) >= 1.0, trust.coverage_alarm
-    return *on, run.inside
+        on[:, t] = max(watch.high, watch.low) >= watch.reference.limit, watch.alarms()[1]
+    return on
 
 
 def rolling(inside: np.ndarray) -> np.ndarray:
@@ -84,7 +88,7 @@ def stationary(track: str, sensors: int, runs: int) -> None:
 
 
 def wandering(size: float, rho: float, quick: float, m: int, runs: int, n: int = 1000) -> None:
-    """Scores times exp(size v), v an autoregression: share of the runs in the band.
+    """Scores times exp(size v), v an autoregression: share of the runs in the band, and with an alarm of the scores.
 
     They are those of ten sensors, chi-square, or where `quick` is not 0 exp(u), u an autoregression too.
     """
@@ -95,11 +99,12 @@ def wandering(size: float, rho: float, quick: float, m: int, runs: int, n: int =
         )
         scores = np.exp(size * v) * (np.exp(u) if quick else rng.chisquare(10, m + n))
         radius = score_quantile(np.sort(scores[:m]), 0.1)
-        trust, joint = start_watch(scores[:m], radius).trust(0.0), (scores[m:] <= radius).mean()
-        low, high = trust.band_over(n)
-        found.append((low <= joint <= high, (high - low) / 2))
-    held, half = np.mean(found, axis=0)
-    line(size, rho, quick, m, runs, f"{held:.3f}", f"{half:.3f}")
+        watch, inside = start_watch(scores[:m], radius), scores[m:] <= radius
+        low, high = watch.trust(0.0).band_over(n)
+        drift = alarmed(watch, scores[m:], inside)[0].any()
+        found.append((low <= inside.mean() <= high, (high - low) / 2, drift))
+    held, half, drift = np.mean(found, axis=0)
+    line(size, rho, quick, m, runs, f"{held:.3f}", f"{half:.3f}", f"{drift:.3f}")
 
 
 def on_halves(name: str) -> tuple[int, int]:
@@ -167,7 +172,7 @@ def main() -> None:
     for name in filter(None, options.cells.split(",")):
         changing(name, CELLS, 1)
     if options.slow:
-        head("size", "rho", "quick", "calibration scores", "runs", "in the band", "half-width")
+        head("size", "rho", "quick", "calibration scores", "runs", "in the band", "half-width", "alarms of scores")
         for m in (750, 3000):
             for size, rho, quick in SLOW:
                 wandering(size, rho, quick, m, options.slow)

@@ -92,6 +92,31 @@ def test_readings_that_stand_still_give_a_new_sensor_no_scale(predictors):
     assert (joined[1].shift[10], joined[1].scale[10]) == pytest.approx((7.0, 2.0))
 
 
+def test_a_name_that_a_sensor_leaves_may_be_taken(predictors):
+    before = predictors("kalman")
+    moved = before.with_sensors(drop=[NAMES[0]], rename={NAMES[1]: NAMES[0]})
+    assert moved.sensors == (NAMES[0], *NAMES[2:]) and NAMES[0] not in moved.left_out
+    np.testing.assert_allclose(moved.predict().law.variance, before.predict().law.variance[1:])
+    replaced = before.with_sensors(drop=[NAMES[0]], add={NAMES[0]: {NAMES[4]: 1.0}})
+    assert replaced.sensors == (*NAMES[1:], NAMES[0])
+    near = replaced.graph.adjacency(10)[-1]
+    assert near.nonzero()[0].tolist() == [3]  # NAMES[4], a place further left
+    last = PANEL[1000:1600].select([*range(1, 10), 0])
+    read = before.with_sensors(drop=[NAMES[0]], add=[NAMES[0]], rows=last)
+    assert read.shift[-1] == pytest.approx(PANEL.values[1000:1600, 0].mean())
+
+
+def test_the_clock_of_the_next_row_stays_where_it_was(predictors):
+    hours = PANEL.values * np.where(np.arange(2600) % 24 == 5, 3.0, 1.0)[:, None]
+    hourly = Panel(hours, NAMES, timestamps=3600 * np.arange(2600), adjacency=PANEL.adjacency)
+    model = predictor_for("kalman+clock-split").fit(hourly[:800]).calibrate(hourly[800:1800])
+    model.run(hourly[1800:2021])  # the next row is one of the wild hour
+    after = model.with_sensors(drop=[NAMES[3]])
+    usual = after.radius
+    after.expect(int(hourly.timestamps[2021]))
+    assert after.radius == usual
+
+
 def test_one_leaves_as_another_joins_and_rows_calibrate(predictors, tmp_path):
     before = predictors("kalman")
     values = np.c_[PANEL.values[1600:2200, LEFT], 50.0 + 4.0 * PANEL.values[1600:2200, 1]]

@@ -204,8 +204,8 @@ class Panel:
     def split(self, fractions: Sequence[float] = (0.7, 0.1, 0.1, 0.1)) -> tuple[Panel, ...]:
         """Consecutive blocks that cover every step once; by default training, validation, calibration and test.
 
-        Block k ends at round(T * (f_1 + .. + f_k)), halves to the even number; sums are first rounded to 12 decimals,
-        so that .7 + .1 + .1 is the float 0.9.
+        Block k ends at round(T * (f_1 + .. + f_k)), halves to the even number; the product is first rounded to 6
+        decimals, so that halves are halves.
 
         >>> [len(block) for block in Panel(np.zeros((15, 1)), ["a"]).split()]
         [10, 2, 2, 1]
@@ -215,7 +215,7 @@ class Panel:
             len(fractions) > 0 and min(fractions) >= 0 and abs(total - 1) < 1e-9,
             f"split fractions must be >= 0 and sum to 1, got {tuple(fractions)} with sum {total:g}",
         )
-        ends = [round(self.T * round(math.fsum(fractions[: k + 1]), 12)) for k in range(len(fractions))]
+        ends = [round(round(self.T * math.fsum(fractions[: k + 1]), 6)) for k in range(len(fractions))]
         return tuple(self[start:stop] for start, stop in zip([0, *ends[:-1]], ends, strict=True))
 
     def with_graph(self, adjacency: ArrayLike | None, *, directed: bool = False, symmetrize: bool = False) -> Panel:

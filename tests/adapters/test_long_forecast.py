@@ -38,6 +38,15 @@ def test_later_rows_move_it_on(long):
     np.testing.assert_array_equal(one["y"], long[(long.unique_id == "v") & (long.ds >= "2024-01-29")]["y"])
 
 
+def test_times_keep_their_zone_and_rows_without_a_reading_are_neither_in_nor_out(long):
+    zoned = long.assign(ds=long.ds.dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin"))
+    last = zoned.ds.max()
+    model = LongForecast("kalman").fit(zoned[zoned.ds < last])
+    assert model.predict().ds.iloc[0] == last
+    told = model.update(zoned[zoned.ds == last].assign(y=np.nan))
+    assert (told.ds == last).all() and told.inside.isna().all()
+
+
 def test_several_steps_ahead(long):
     model = LongForecast("kalman").fit(long, h=3)
     found = model.predict(3)

@@ -9,9 +9,15 @@ pytest.importorskip("fastapi")
 
 from conftest import client_of
 from jointset.live.alarms import state_to_json
+from jointset.live.evidence import rank_among
+from jointset.live.happenings import GREEN, happening
 from jointset.live.network import AS_USUAL
 from jointset.live.opening import open_network
+from jointset.live.relearning import recalibrated
+from jointset.live.standing import engine_for, start
+from jointset.live.store import ROW, Entry
 from jointset.methods import predictor_for
+from jointset.streaming import take_step
 
 FIRST = 1_700_000_000
 
@@ -119,3 +125,29 @@ def test_changes_are_in_the_log_once(alarmed):
     assert keys and len(set(keys)) == len(keys)
     raised = [one["id"] for one in changes if one["event"] == "raised"]
     assert len(set(raised)) == len(raised)
+
+
+@pytest.mark.parametrize("method", ["factor", "group+aci"])
+def test_a_lasting_change_is_seen_also_by_sets_of_several_radii(method, panel):
+    predictor = predictor_for(method).fit(panel[:500]).calibrate(panel[500:900])
+    engine = engine_for(predictor, 300)
+    standing = start(predictor, engine)
+    state, inside = standing.alarms, panel.values[900:1200]
+    usual = [rank_among(state.reference, predictor.copy().update(y).score) for y in inside[:100]]
+    assert 0.3 < np.mean(usual) < 0.8  # ranks among scores of the same kind
+    raised = False
+    for t, y in enumerate(predictor.shift + 2.5 * (inside - predictor.shift)):
+        step = take_step(predictor, y)
+        state, changes = engine.step(state, happening(step, FIRST + 300.0 * t, GREEN))
+        predictor, raised = step.after, raised or "sustained" in {one.kind for one in changes}
+    assert raised
+
+
+def test_calibrating_again_keeps_the_sets_of_the_next_steps(panel):
+    predictor = predictor_for("kalman").fit(panel[:500]).calibrate(panel[500:900], horizon=3)
+    engine = engine_for(predictor, 300)
+    entries = [Entry(t + 1, ROW, FIRST + 300 * t, FIRST + 300 * t, y, {}) for t, y in enumerate(panel.values[900:1200])]
+    again = recalibrated(start(predictor, engine), engine, entries)[0]
+    assert again.horizon == 3 and len(again.predictor.predict(horizon=3).steps.log_volume) == 3
+    few = recalibrated(start(predictor, engine), engine, entries[:75])[0]
+    assert few.predictor.n_calibration == 26

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Self
 
 import jointset
@@ -47,6 +48,7 @@ class LongForecast:
         self.id_col, self.time_col, self.target_col = id_col, time_col, target_col
         self.predictor: JointPredictor | None = None
         self.cadence = 0
+        self.zone: Any = None  # of the column of times
 
     def __repr__(self) -> str:
         return f"LongForecast({self.method} at {self.level:g} %; {self.predictor or 'not fitted yet'})"
@@ -59,6 +61,7 @@ class LongForecast:
         """Fit on the first rows and calibrate on the last, for forecasts of up to h steps."""
         panel = self.panel(df)
         require(bool(panel.cadence), "two times or more are needed to know when the next one comes")
+        self.zone = getattr(df[self.time_col].dtype, "tz", None)
         cut = round(len(panel) * (1.0 - self.calibration_share))
         made = jointset.predictor(self.method, alpha=1.0 - self.level / 100.0, **self.options)
         self.predictor = made.fit(panel[:cut]).calibrate(panel[cut:], horizon=h)
@@ -67,11 +70,14 @@ class LongForecast:
 
     def update(self, df: pd.DataFrame) -> pd.DataFrame:
         """Take in rows that follow; what was forecast for each of them, with its reading and whether it was inside."""
+        import pandas as pd
+
         predictor = self._fitted()
         run = predictor.run(self.panel(df).select(predictor.sensors))
         found = self._long(run.timestamps, run.mean, run.lower, run.upper)
         found[self.target_col] = run.values.T.reshape(-1)
-        found["inside"] = list(run.inside) * len(run.sensors)
+        inside = [None if math.isnan(score) else hit for score, hit in zip(run.score, run.inside.tolist(), strict=True)]
+        found["inside"] = pd.array(inside * len(run.sensors), dtype="boolean")
         return found
 
     def predict(self, h: int = 1) -> pd.DataFrame:
@@ -96,6 +102,7 @@ class LongForecast:
 
         name, sensors = f"jointset-{self.method}", self._fitted().sensors
         times = pd.to_datetime(stamps, unit="s")
+        times = times if self.zone is None else times.tz_localize("UTC").tz_convert(self.zone)
         columns = {name: mean, f"{name}-lo-{self.level:g}": lower, f"{name}-hi-{self.level:g}": upper}
         return pd.DataFrame(
             {

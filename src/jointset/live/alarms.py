@@ -108,9 +108,8 @@ class Alarms:
         self.jumps = Jumps(around, jumps, self.rows_a_day, config.days_between) if jumps is not None and fits else None
 
     def start(self, calibration_scores: Array) -> State:
-        """The state before the first row, from calibration scores (m,) in the order of time, or (m, K) of K radii."""
+        """The state before the first row, from calibration scores (m,) in the order of time."""
         scores = np.asarray(calibration_scores, dtype=float)
-        scores = scores.max(axis=1) if scores.ndim > 1 else scores
         scores = scores[~np.isnan(scores)]
         require(len(scores) > 0, "alarms need calibration scores: calibrate the model")
         reference = reference_of(scores)

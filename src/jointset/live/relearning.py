@@ -10,9 +10,10 @@ import numpy as np
 from jointset.errors import InputError, require
 from jointset.live.alarms import Alarms
 from jointset.live.happenings import Change
-from jointset.live.standing import Standing, engine_for
+from jointset.live.standing import Standing, engine_for, usual_scores
 from jointset.live.store import ROW, Entry, Store
 from jointset.panel import Panel
+from jointset.predicting.membership import calibrate_as_before
 
 ENDED = ("sustained", "coverage")  # alarms that a new calibration ends
 MOST = 10_000  # rows to calibrate on
@@ -44,7 +45,7 @@ def recalibrated(standing: Standing, engine: Alarms, rows: Sequence[Entry]) -> t
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            predictor.calibrate(panel)
+            calibrate_as_before(predictor, panel, standing.horizon or 1)
     except InputError as error:
         raise InputError(f"cannot calibrate on {len(kept)} rows: {error}") from None
     if predictor.usual is not None and predictor.usual.jumps is None and before is not None:
@@ -55,6 +56,6 @@ def recalibrated(standing: Standing, engine: Alarms, rows: Sequence[Entry]) -> t
             state, told = engine.act(state, alarm.id, "clear", standing.clock.latest or 0)
             changes += told
     engine = engine_for(predictor, engine.cadence, engine.config)
-    fresh = engine.start(predictor.calibration_scores)
+    fresh = engine.start(usual_scores(predictor))
     alarms = fresh._replace(open=state.open, alarms=state.alarms)
     return standing._replace(number=standing.number + 1, predictor=predictor, alarms=alarms), engine, changes

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointset.calibration.shared_level import one_score
+from jointset.contracts import Array
 from jointset.errors import InputError
 from jointset.inputs.sensor_health import Health, Usual, ailing, observe, start_health, unknown_usual
 from jointset.joint_predictor import JointPredictor
@@ -21,9 +23,8 @@ from jointset.predicting.limits import UNLIMITED, Limits
 from jointset.predicting.stored_models import STORED
 from jointset.streaming import Step, expecting, take_step
 
-FROZEN = {  # parts that rows leave alone
-    *("filter", "warmup", "standardize", "sensors", "fitted_rows", "shift", "scale", "left_out", "places", "graph"),
-    "fill_quantiles",
+FROZEN = {  # parts that rows and actions leave alone
+    *("filter", "warmup", "standardize", "sensors", "fitted_rows", "shift", "scale", "left_out", "places", "graph")
 }
 NUMBERS = ("score", "radius", "inside", "observed")  # of an answer that a replay must come to again
 TOP = 3  # sensors that an answer names
@@ -64,9 +65,14 @@ def engine_for(predictor: JointPredictor, cadence: float | None, config: Config 
     return Alarms(config or Config(), names, adjacency, cadence or usual, jumps)
 
 
+def usual_scores(predictor: JointPredictor) -> Array:
+    """Calibration scores (m,) as rows will have theirs: of several radii on the scale of the rule."""
+    return one_score(predictor.calibration, predictor.calibration_state, predictor.calibration_scores)
+
+
 def start(predictor: JointPredictor, engine: Alarms) -> Standing:
     """Before the first row."""
-    alarms = engine.start(predictor.calibration_scores)
+    alarms = engine.start(usual_scores(predictor))
     predictor = predictor.copy()
     predictor.health = None  # of the calibration rows; the service counts from its own first row
     return Standing(0, predictor, start_health(len(predictor.sensors)), Clock(), alarms)

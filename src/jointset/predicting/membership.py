@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from jointset.abilities import message_start
-from jointset.calibration.shared_level import started
+from jointset.calibration.shared_level import expecting, next_time, started
 from jointset.contracts import Array, Law, Readings
 from jointset.errors import InputError, require, require_known
 from jointset.filters.grown import grown
@@ -57,20 +57,24 @@ def with_sensors(
     _check(predictor.sensors, drop, rename, edges)
     if drop or edges:
         _require_one_law(predictor)
+    gone = frozenset(predictor.sensors.index(name) for name in drop)  # places, as others may take their names
     other = predictor.copy()
     other.sensors = tuple(rename.get(name, name) for name in predictor.sensors)
     if edges:
-        other = _joined(other, edges, rows)
+        other = _joined(other, edges, rows, gone)
     if drop:
-        other = _without(other, [rename.get(name, name) for name in drop])
+        other = _without(other, gone)
+        other.left_out += tuple(name for name in drop if name not in other.sensors)
     if rows is not None:
-        _calibrate(other, rows, 1 if predictor.horizon is None else predictor.horizon.steps, progress)
+        calibrate_as_before(other, rows, 1 if predictor.horizon is None else predictor.horizon.steps, progress)
     elif edges or drop:
         _bring_scores(predictor, other)
     return other
 
 
-def _calibrate(predictor: JointPredictor, rows: Readings, steps: int, progress: Progress | None) -> None:
+def calibrate_as_before(
+    predictor: JointPredictor, rows: Readings, steps: int, progress: Progress | None = None
+) -> None:
     """Calibrate, with the sets of the next steps where the rows are enough for them."""
     try:
         predictor.calibrate(rows, horizon=steps, progress=progress)
@@ -109,19 +113,20 @@ def _require_one_law(predictor: JointPredictor) -> None:
 # ---------------------------------------------------------------------- joining and leaving
 
 
-def _joined(predictor: JointPredictor, edges: Edges, rows: Readings | None) -> JointPredictor:
-    """With new sensors at the end."""
+def _joined(predictor: JointPredictor, edges: Edges, rows: Readings | None, gone: frozenset[int]) -> JointPredictor:
+    """With new sensors at the end; those at some places will go, and no edge leads to them."""
     require(
         not isinstance(predictor.filter, KeptFilter),
         "sensors have left this model: add new ones in the same step as old ones are dropped, or fit it again",
     )
     n, names = len(predictor.sensors), (*predictor.sensors, *edges)
+    place = {name: i for i, name in enumerate(names) if i not in gone}
     A = np.zeros((len(names), len(names)))
     known = getattr(predictor.filter, "adjacency", None)
     A[:n, :n] = predictor.graph.adjacency(n) if predictor.graph is not None else 0.0 if known is None else known
     for name, neighbours in edges.items():
         for near, weight in neighbours.items():
-            i, j = names.index(name), names.index(near)
+            i, j = place[name], place[near]
             A[i, j] = A[j, i] = weight
     filter_, state = grown(predictor.filter, predictor.filter_state, A)
     origin = np.concatenate([np.arange(n), np.full(len(edges), -1)])
@@ -131,29 +136,27 @@ def _joined(predictor: JointPredictor, edges: Edges, rows: Readings | None) -> J
     weights /= weights.sum(axis=1, keepdims=True)
     other.shift[n:], other.scale[n:] = weights @ predictor.shift, weights @ predictor.scale
     if rows is not None and predictor.standardize:
-        _level(other, panel_of(rows), list(edges))
+        _level(other, panel_of(rows), n)
     if other.usual is not None:
         other.usual = other.usual._replace(mean=np.where(origin < 0, other.shift, other.usual.mean))
     return other
 
 
-def _level(predictor: JointPredictor, panel: Panel, names: list[str]) -> None:
-    """Give sensors the level and scale of their readings, where there are enough of them."""
-    for name in names:
+def _level(predictor: JointPredictor, panel: Panel, first: int) -> None:
+    """Give sensors from a place on the level and scale of their readings, where there are enough of them."""
+    for place, name in enumerate(predictor.sensors[first:], first):
         read = panel.values[:, panel.sensors.index(name)] if name in panel.sensors else np.empty(0)
         read = read[~np.isnan(read)]
         if len(read) > 1 and read.std() > 0:
-            place = predictor.sensors.index(name)
             predictor.shift[place], predictor.scale[place] = read.mean(), read.std()
 
 
-def _without(predictor: JointPredictor, names: list[str]) -> JointPredictor:
-    """Without some sensors."""
-    left = np.array([i for i, name in enumerate(predictor.sensors) if name not in names])
+def _without(predictor: JointPredictor, gone: frozenset[int]) -> JointPredictor:
+    """Without the sensors at some places."""
+    left = np.array([i for i in range(len(predictor.sensors)) if i not in gone])
     A = None if predictor.graph is None else predictor.graph.adjacency(len(predictor.sensors))[np.ix_(left, left)]
     other = _chosen(predictor, left, tuple(predictor.sensors[i] for i in left), A)
     other.filter = kept(predictor.filter, left, len(predictor.sensors))
-    other.left_out = (*predictor.left_out, *names)
     return other
 
 
@@ -205,7 +208,9 @@ def _bring_scores(before: JointPredictor, after: JointPredictor) -> None:
     """Calibration scores on the scale of another number of sensors, and the rule started from them."""
     after.calibration_scores = before.calibration_scores * _ratio(before, after)
     after.scale_gaps()
-    after.calibration_state = started(after.calibration, after.calibration_scores, before.calibration_times)
+    state = started(after.calibration, after.calibration_scores, before.calibration_times)
+    when = next_time(before.calibration_state)
+    after.calibration_state = state if when is None else expecting(after.calibration, state, when)
     after.start_watch()
     after._pending = None
 
