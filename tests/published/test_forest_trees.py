@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from jointset.published.forest import forest_weights, grow, leaves, weighted_quantiles
+from jointset.published.forest import forest_weights, grow, grown, leaves, weighted_quantiles
 
 RNG = np.random.default_rng(0)
 SERIES = {
@@ -53,6 +53,15 @@ def test_a_node_that_cannot_be_split_is_left_whole(features):
     flat = grow(features, np.full(30, 2.5), 5, 2, (0,), 1, 0)
     assert np.isinf(flat.threshold).all()
     assert (leaves(flat, features) == 0).all()
+
+
+def test_rounding_does_not_choose_among_equally_good_splits():
+    rng = np.random.default_rng(3)
+    up = np.sort(rng.standard_normal(60))
+    both = np.stack([-up, up], axis=1)  # the same splits, summed up from the other side
+    for _ in range(50):
+        targets = (up > 0.2) + 0.1 * rng.standard_normal(60)
+        assert grown(both, targets, np.ones((60, 1)), 1)[0][0, 0] == 0
 
 
 def test_a_step_is_found():

@@ -24,6 +24,7 @@ from jointset.storage import storable, storable_not_finite
 from jointset.support.how_far import tell
 
 PURE = 1e-12  # a gain below this share of the node's mean square is rounding
+EQUAL = 1e-9  # gains that differ by less, as a share, do by rounding
 
 
 def grown(rows: Array, targets: Array, copies: Array, depth: int) -> tuple[Array, Array]:
@@ -67,7 +68,7 @@ def _best(members: Array, columns: Array, targets: Array, held: Array) -> tuple[
     gain *= gain
     gain /= count[:, :-1] * (whole - count[:, :-1])
     gain *= apart
-    k, i = divmod(int(gain.argmax()), gain.shape[1])
+    k, i = divmod(int((gain >= gain.max() * (1.0 - EQUAL)).argmax()), gain.shape[1])
     if gain[k, i] <= PURE * (copies @ (targets[rows] - mean) ** 2) / whole:
         return 0, np.inf
     low, high = float(values[k, i]), float(values[k, i + 1])
