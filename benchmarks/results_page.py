@@ -466,6 +466,36 @@ def default_windows(results: Results) -> str:
     return table(titles, lines)
 
 
+def instant_table(results: Results) -> str:
+    """Sizes of `quick` under its rule and under ACI and of `var` beside the best simple row, one without a filter."""
+    lines = []
+    for place in (place for place in PLACES if place[0] == "text" and place[1] in REAL):
+        simple = {shape: results.best(place, shape, "other") for shape in MEASURE}
+        sizes = {"ellipsoid": ("quick", "quick+aci", "var+aci"), "box": ("quick:box", "quick:box+aci", "var:lean+aci")}
+        cells = [place_name(place)]
+        for shape, names in sizes.items():
+            rows = [results.row(place, name) for name in names]
+            cells += [f"{decimal(row.number(MEASURE[shape]))} ({row.joint})" for row in rows]
+            other = simple[shape]
+            cells.append("none" if other is None else f"{with_mean(other)} {decimal(other.number(MEASURE[shape]))}")
+        lines.append(cells)
+    names = ("cell", "`quick`", "`quick+aci`", "`var+aci`", "simple")
+    return table((*names, "`quick:box`", "`quick:box+aci`", "`var:lean+aci`", "simple box"), lines)
+
+
+def below_simple(results: Results, rule: str) -> str:
+    """On which of the real cells of `text` `quick` under a rule is below the best simple row in volume and in width."""
+    lost = []
+    for place in (place for place in PLACES if place[0] == "text" and place[1] in REAL):
+        pairs = [
+            (results.row(place, f"quick{shape}{rule}"), results.best(place, kind, "other"), MEASURE[kind])
+            for kind, shape in (("ellipsoid", ""), ("box", ":box"))
+        ]
+        if any(other is not None and row.number(of) >= other.number(of) for row, other, of in pairs):
+            lost.append(place_name(place))
+    return "on every cell" if not lost else f"on all cells but {', '.join(lost)}"
+
+
 def goals_table(results: Results) -> str:
     """What was wanted of `default` and what it has under its rule and under ACI; bold where it was reached."""
 
@@ -497,7 +527,7 @@ def bold(word: str, reached: bool) -> str:
 
 
 TABLES = (
-    *(default_table, default_windows, goals_table),
+    *(default_table, default_windows, goals_table, instant_table, below_simple),
     *(winners_table, best_table, coverage_table, wraps_table, means_table, recipes_table, printed_table),
     *(cell_tables, counts, runs_table, audits_table),
 )
