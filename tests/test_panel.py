@@ -305,3 +305,9 @@ def test_import_is_light():
     heavy = "('pandas', 'pyarrow', 'torch', 'sklearn')"
     code = f"import sys, jointset.panel, jointset.inputs.reading; sys.exit(any(m in sys.modules for m in {heavy}))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("rows", "first"), [(45, 32), (85, 60), (165, 116)])
+def test_blocks_that_end_at_a_half_end_at_the_even_row(rows, first):
+    blocks = Panel(np.zeros((rows, 1)), ["a"]).split()
+    assert len(blocks[0]) == first and sum(map(len, blocks)) == rows

@@ -14,7 +14,7 @@ from jointset.live.happenings import GREEN, happening
 from jointset.live.network import AS_USUAL
 from jointset.live.opening import open_network
 from jointset.live.relearning import recalibrated
-from jointset.live.standing import engine_for, start
+from jointset.live.standing import engine_for, of_parts, parts_of, start
 from jointset.live.store import ROW, Entry
 from jointset.methods import predictor_for
 from jointset.streaming import take_step
@@ -151,3 +151,16 @@ def test_calibrating_again_keeps_the_sets_of_the_next_steps(panel):
     assert again.horizon == 3 and len(again.predictor.predict(horizon=3).steps.log_volume) == 3
     few = recalibrated(start(predictor, engine), engine, entries[:75])[0]
     assert few.predictor.n_calibration == 26
+
+
+def test_a_snapshot_keeps_the_fills_that_a_new_calibration_learned(panel):
+    model = predictor_for("kalman").fit(panel[:500]).calibrate(panel[500:900]).learn_to_fill(panel[500:900])
+    standing = start(model, engine_for(model, 300))
+    predictor = (
+        standing.predictor.copy().calibrate(3.0 * panel.values[900:1200]).learn_to_fill(3.0 * panel.values[900:])
+    )
+    parts = parts_of(standing._replace(predictor=predictor))
+    y = np.where(np.arange(panel.n_sensors) == 2, np.nan, panel.values[1000])
+    kept = of_parts(parts, model).predictor.impute(y)
+    np.testing.assert_allclose(kept.upper, predictor.impute(y).upper)
+    assert (kept.upper - kept.lower)[2] > 1.5 * (model.impute(y).upper - model.impute(y).lower)[2]

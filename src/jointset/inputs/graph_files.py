@@ -114,7 +114,8 @@ def _from_edges(
         notice(f"edges to sensors that are not in the data are left out: {some(sorted(set(unknown)), LISTED)}")
     if symmetrize and not directed:
         both = np.zeros(A.shape, dtype=bool)
-        both[tuple(zip(*given, strict=True))] = True
+        for edge in given:
+            both[edge] = True
         A = np.where(both & both.T, (A + A.T) / 2.0, A + A.T)
     return check_adjacency(A, len(sensors), directed, sensors=sensors)
 
