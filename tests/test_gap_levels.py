@@ -8,8 +8,8 @@ import pytest
 from jointset import Panel
 from jointset.algebra.partial import GapScale, stratum
 from jointset.calibration import ACI, Split
+from jointset.calibration.any_rule import course
 from jointset.calibration.gap_levels import Strata, after_row, gaps_of, shares_of_strata
-from jointset.calibration.shared_level import course
 from jointset.methods import load_predictor, predictor_for
 from jointset.scores import Mahalanobis
 

@@ -9,10 +9,10 @@ from typing import Any, Self, cast, overload
 
 import numpy as np
 
-from jointset.abilities import Clocked, Restarting, follows_clock, message_start
+from jointset.abilities import Clocked, Restarting, expecting, follows_clock, message_start
 from jointset.calibration import Split
+from jointset.calibration.any_rule import AnyRule, moved, one_score
 from jointset.calibration.gap_levels import after_reading, in_own_units, rescaled_gaps, shown_radii
-from jointset.calibration.shared_level import AnyRule, expecting, moved, one_score
 from jointset.contracts import Array, Filter, Fittable, Forecast, Reading, Readings, Region, Score
 from jointset.errors import InputError, require
 from jointset.horizons.around import predicted_ahead, run_through, stepped

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple, cast
 from jointset.abilities import Splitting
 from jointset.calibration import AgACI, ByClock, require_rule
 from jointset.calibration import calibration as rule_named
+from jointset.calibration.any_rule import AnyRule
 from jointset.calibration.cost_agaci import CostAgACI
-from jointset.calibration.shared_level import AnyRule, SharedLevel
+from jointset.calibration.shared_level import SharedLevel
 from jointset.catalogue import FILTERS, METHODS, PUBLISHED, ROWS, TABLE
 from jointset.contracts import Calibration, Filter, Fittable, MeanModel, Score
 from jointset.errors import InputError, require, require_known, some, suggest

@@ -30,19 +30,10 @@ import numpy as np
 
 from jointset.abilities import follows_clock
 from jointset.algebra.partial import EDGES, RETURN, UNCALIBRATED, GapScale, returning, stratum
+from jointset.calibration.any_rule import AnyRule, adapts, course, next_radii
 from jointset.calibration.quantiles import score_quantile
 from jointset.calibration.sequence import stepping
-from jointset.calibration.shared_level import (
-    AnyRule,
-    Course,
-    SharedLevel,
-    adapts,
-    course,
-    expecting,
-    moved,
-    next_radii,
-    one_score,
-)
+from jointset.calibration.shared_level import Course, SharedLevel
 from jointset.contracts import Array, Score
 
 RATE = 0.2  # of a logarithm, for a miss in a stratum that is rare
@@ -269,21 +260,25 @@ class Strata(Generic[S]):
     def _several(
         self, scores: Array, places: list[int], gaps: GapScale, clock: list[int] | None
     ) -> tuple[Course, Array]:
-        """The same with a radius a component."""
-        rule, state = self.rule, self.state
-        radii, shown, trace = np.empty(scores.shape), np.empty(scores.shape), np.empty((len(scores), len(gaps.logs)))
-        score, radius = np.empty(len(scores)), np.empty(len(scores))
-        for t, place in enumerate(places):
-            state = state if clock is None else expecting(rule, state, clock[t])
-            own = scores[t] * math.exp(-gaps.logs[place])
-            trace[t], radii[t], shown[t] = gaps.logs, next_radii(rule, state) * gaps.lift, own * gaps.lift
-            score[t], radius[t] = one_score(rule, state, own[None])[0], float(rule.radius(state))
-            if not np.isnan(own).any():
-                gaps = after_row(gaps, place, bool(np.all(shown[t] <= radii[t])))
-            state = moved(rule, state, own)
-        self.state, self.score = state, self.score.with_gaps(gaps)
-        self.traces.append(trace)
-        return Course(radii, score, radius), shown
+        """The same with a radius a component; rows after outages have no factor."""
+        assert isinstance(self.rule, SharedLevel)
+        step, after = self.rule.stepping(self.state, clock)
+        alpha, exp, logs = 1.0 - gaps.level, math.exp, list(gaps.logs)
+        rates, known = _rates(np.asarray(places), np.asarray(~np.isnan(scores).any(axis=1)), gaps)
+        falls, rises = (-alpha * rates).tolist(), ((1.0 - alpha) * rates).tolist()
+        shrunk, moved_to = [], []
+        for row, place, fall, rise in zip(scores.tolist(), places, falls, rises, strict=True):
+            part = exp(-logs[place])
+            score, radius = step([part * one for one in row])
+            shrunk.append(part)
+            logs[place] = log = logs[place] + (rise if score > radius else fall)
+            moved_to.append(log)
+        found, self.state = after()
+        self.score = self.score.with_gaps(known._replace(logs=tuple(logs)))
+        strata = _trace(gaps.logs, places, moved_to)
+        self.traces.append(np.column_stack([strata, np.tile(gaps.logs[-len(RETURN) :], (len(places), 1))]))
+        lift = np.exp(strata[:, :1])
+        return found._replace(radii=found.radii * lift), scores * np.array(shrunk)[:, None] * lift
 
     @property
     def traced(self) -> S:

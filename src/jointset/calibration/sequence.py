@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from jointset.abilities import expecting
+from jointset.abilities import expecting, follows_clock
 from jointset.contracts import Array, Calibration, State
 from jointset.errors import require
 
@@ -89,6 +89,11 @@ def stepping(rule: Calibration[State], state: State, clock: Sequence[int] | None
         return radius
 
     return step, lambda: state
+
+
+def times_for(rule: object, times: Array | None) -> tuple[Array, ...]:
+    """The times as a rule takes them: those that follow the clock do."""
+    return () if times is None or not follows_clock(rule) else (times,)
 
 
 def share(limited: int, steps: int) -> float:

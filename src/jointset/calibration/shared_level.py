@@ -21,20 +21,19 @@ rule whose radius may exceed every past score (AgACI, PID) emits the set it beli
 from __future__ import annotations
 
 import math
+import operator
 from bisect import bisect_left, insort_left
 from collections import deque
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.abilities import expecting as expecting
-from jointset.abilities import follows_clock
-from jointset.calibration.by_clock import ByClock, ByClockState
-from jointset.calibration.fixed import Fixed
+from jointset.abilities import expecting, follows_clock
 from jointset.calibration.pool import ScorePool, slide, start_pool
 from jointset.calibration.quantiles import GUARD, minimum_scores
-from jointset.calibration.sequence import share
+from jointset.calibration.sequence import share, stepping, times_for
 from jointset.calibration.split import Split
 from jointset.contracts import Array, Calibration
 from jointset.errors import require
@@ -56,6 +55,9 @@ class Course(NamedTuple):
     radius: Array
 
 
+Step = Callable[[list[float]], tuple[float, float]]  # component scores (K,) to score and radius as one number each
+
+
 @storable
 class SharedState(NamedTuple):
     """State of the rule, the pool of every component, and counts; the sizes that an ordered rule sees."""
@@ -65,6 +67,9 @@ class SharedState(NamedTuple):
     steps: int
     limited: int
     sizes: Array | None = None
+
+
+Ending = Callable[[], tuple[Course, SharedState]]
 
 
 @storable
@@ -113,7 +118,7 @@ class SharedLevel:
         require(not self.lookback, f"{type(self.rule).__name__} follows the scores by itself: leave lookback out")
         sizes = self._sizes(pools)
         seen = self.score(SharedState(None, pools, 0, 0, sizes), scores)
-        return SharedState(started(self.rule, seen, times), pools, 0, 0, sizes)
+        return SharedState(self.rule.start(seen, *times_for(self.rule, times)), pools, 0, 0, sizes)
 
     def radius(self, state: SharedState) -> float:
         """Radius on the scale of the rule: the nominal one, 1 - alpha_t, or the size of its set."""
@@ -149,13 +154,61 @@ class SharedLevel:
     def run(self, state: SharedState, scores: Array, times: Array | None = None) -> tuple[Course, SharedState]:
         """Radii (T, K), nominal scores and radii (T,), and the state after the last step; `times` as in `start`."""
         if self.lookback:
-            return self._replay(state, scores)
+            step, after = self.stepping(state)
+            for row in np.asarray(scores, dtype=float).tolist():
+                step(row)
+            return after()
         score = self.score(state, scores)
-        radius, rule = self.rule.run(state.rule, score, *_clock(self.rule, times))
+        radius, rule = self.rule.run(state.rule, score, *times_for(self.rule, times))
         radii, limited = self._cut(state, radius)
-        seen = ~np.isnan(score)
-        counts = state.steps + int(seen.sum()), state.limited + int(limited[seen].sum())
-        return Course(radii, score, radius), SharedState(rule, state.pools, *counts, state.sizes)
+        return Course(radii, score, radius), _counted(state._replace(rule=rule), score, limited)
+
+    def stepping(self, state: SharedState, clock: Sequence[int] | None = None) -> tuple[Step, Ending]:
+        """Row by row on plain numbers; `clock` has the times of the rows where the rule follows it.
+
+        The first function takes the component scores (K,) of a row to its score and its radius on the scale of the
+        rule, the second gives the course of all rows handed in and the state after them.
+        """
+        move, moved = stepping(self.rule, state.rule, clock)
+        pools = [pool.scores.tolist() for pool in state.pools]
+        recent = [deque(pool.recent.tolist()) for pool in state.pools]
+        size = None if state.sizes is None else self._size(state, state.sizes)
+        scores: list[float] = []
+        levels: list[float] = []
+        cuts: list[tuple[list[float], bool]] = []  # radii, and whether they were limited, where pools move
+
+        def step(row: list[float]) -> tuple[float, float]:
+            score = 0.0
+            for pool, part, one in zip(pools, self.shares, row, strict=True):
+                if one != one:
+                    score = math.nan
+                    break
+                m, below = len(pool), bisect_left(pool, one)
+                own = _past(pool[-1], one) if below == m else 1.0 - (1.0 - below / (m + 1)) / part + TIE
+                if own > score:
+                    score = own
+            if size is not None and score == score:
+                score = size(score, row)
+            radius = move(score)
+            scores.append(score)
+            levels.append(radius)
+            if self.lookback:
+                cuts.append(self._radii_of(pools, radius))
+                if score == score:
+                    _slide(pools, recent, row, self.lookback)
+            return score, radius
+
+        def after() -> tuple[Course, SharedState]:
+            score, radius, ended = np.array(scores), np.array(levels), state
+            if self.lookback:
+                radii, limited = np.array([cut for cut, _ in cuts]), np.array([bound for _, bound in cuts], dtype=bool)
+                kept = zip(pools, recent, strict=True)
+                ended = state._replace(pools=tuple(ScorePool(np.array(pool), np.array(last)) for pool, last in kept))
+            else:
+                radii, limited = self._cut(state, radius)
+            return Course(radii, score, radius), _counted(ended._replace(rule=moved()), score, limited)
+
+        return step, after
 
     def _sizes(self, pools: tuple[ScorePool, ...]) -> Array:
         """Geometric mean radius (M + 1,) at the nominal levels 0, 1/M .. 1, rising strictly."""
@@ -176,6 +229,18 @@ class SharedLevel:
         size = np.interp(nominal, LEVELS, state.sizes) * np.maximum(nominal, 1.0)
         return np.where((scores <= least).all(axis=1), part * state.sizes[0], size)
 
+    def _size(self, state: SharedState, sizes: Array) -> Callable[[float, list[float]], float]:
+        """`_seen` of one row for a rule that sees sizes."""
+        least, smallest = self._radii(state.pools, np.zeros(1))[0][0].tolist(), float(sizes[0])
+
+        def size(nominal: float, row: list[float]) -> float:
+            if all(map(operator.le, row, least)):
+                return smallest * max(one / edge if edge else 1.0 for one, edge in zip(row, least, strict=True))
+            nominal = round(nominal * 1e12) / 1e12 if nominal < 1.0 else nominal
+            return float(np.interp(nominal, LEVELS, sizes)) * max(nominal, 1.0)
+
+        return size
+
     def _cut(self, state: SharedState, radius: Array) -> tuple[Array, Array]:
         """Radii (T, K) at radii (T,) on the scale of the rule, and whether any had to be limited (T,)."""
         sizes = state.sizes
@@ -185,33 +250,6 @@ class SharedLevel:
         radii, limited = self._radii(state.pools, nominal)
         part = np.clip(radius / sizes[0], 0.0, 1.0)[:, None]
         return np.where(radius[:, None] >= 0.0, radii * part, -1.0), limited & (radius > sizes[0])
-
-    def _replay(self, state: SharedState, scores: Array) -> tuple[Course, SharedState]:
-        """`radii`, `score` and `update` step by step, on plain lists: the pools move with every step."""
-        pools = [pool.scores.tolist() for pool in state.pools]
-        recent = [deque(pool.recent.tolist()) for pool in state.pools]
-        rule, steps, limited = state.rule, state.steps, state.limited
-        radii, nominal, levels = np.empty(scores.shape), np.empty(len(scores)), np.empty(len(scores))
-        for t, row in enumerate(np.asarray(scores, dtype=float).tolist()):
-            levels[t] = level = float(self.rule.radius(rule))
-            radii[t], bound = self._radii_of(pools, level)
-            if any(map(math.isnan, row)):
-                nominal[t] = math.nan
-                continue
-            score = 0.0
-            for pool, part, one in zip(pools, self.shares, row, strict=True):
-                m, below = len(pool), bisect_left(pool, one)
-                own = float(_beyond(pool[-1], one)) if below == m else 1.0 - (1.0 - below / (m + 1)) / part + TIE
-                score = max(score, own)
-            nominal[t] = score
-            rule, steps, limited = self.rule.update(rule, score), steps + 1, limited + bound
-            for pool, last, one in zip(pools, recent, row, strict=True):
-                if len(last) == self.lookback:
-                    del pool[bisect_left(pool, last.popleft())]
-                insort_left(pool, one)
-                last.append(one)
-        kept = (ScorePool(np.array(pool), np.array(last)) for pool, last in zip(pools, recent, strict=True))
-        return Course(radii, nominal, levels), SharedState(rule, tuple(kept), steps, limited)
 
     def _radii_of(self, pools: list[list[float]], nominal: float) -> tuple[list[float], bool]:
         """`_radii` of one step."""
@@ -243,72 +281,27 @@ class SharedLevel:
         return max(share(state.limited, state.steps), float(self.rule.infinite_share(state.rule)))
 
 
+def _counted(state: SharedState, score: Array, limited: Array) -> SharedState:
+    """The state with the steps that had a reading counted, and those of them at which a radius was limited."""
+    read = ~np.isnan(score)
+    return state._replace(steps=state.steps + int(read.sum()), limited=state.limited + int(limited[read].sum()))
+
+
+def _slide(pools: list[list[float]], recent: list[deque[float]], row: list[float], lookback: int) -> None:
+    """The pools after one more score each, in place; the oldest of more than `lookback` recent ones leaves."""
+    for pool, last, one in zip(pools, recent, row, strict=True):
+        if len(last) == lookback:
+            del pool[bisect_left(pool, last.popleft())]
+        insort_left(pool, one)
+        last.append(one)
+
+
+def _past(largest: float, score: float) -> float:
+    """`_beyond` of a score that is larger."""
+    return score / largest if largest else math.inf
+
+
 def _beyond(largest: float, score: Array | float) -> Array:
     """Nominal score of a component score above the largest of its pool, and so above 1."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.asarray(score) > largest, score / np.float64(largest), 1.0)
-
-
-AnyRule = Calibration[Any] | SharedLevel
-
-
-def _clock(rule: AnyRule, times: Array | None) -> tuple[Array, ...]:
-    """The times as a rule takes them: those that follow the clock do."""
-    return () if times is None or not follows_clock(rule) else (times,)
-
-
-def started(rule: AnyRule, scores: Array, times: Array | None = None) -> Any:
-    """State of any rule after calibration scores (m,) or (m, K), with their times where it follows the clock."""
-    return rule.start(scores, *_clock(rule, times))
-
-
-def course(rule: AnyRule, state: Any, scores: Array, times: Array | None = None) -> tuple[Course, Any]:
-    """The course of any rule through scores (T,) or (T, K), and its state after the last."""
-    if isinstance(rule, SharedLevel):
-        return rule.run(state, scores, times)
-    radii, state = rule.run(state, scores, *_clock(rule, times))
-    return Course(radii, scores, radii), state
-
-
-def moved(rule: AnyRule, state: Any, scores: Array) -> Any:
-    """The state of any rule after the score of one step, or its scores (K,)."""
-    return rule.update(state, scores) if isinstance(rule, SharedLevel) else rule.update(state, float(scores))
-
-
-def next_radii(rule: AnyRule, state: Any) -> Array | float:
-    """What cuts out the next set: one radius, or (K,)."""
-    return rule.radii(state) if isinstance(rule, SharedLevel) else float(rule.radius(state))
-
-
-def one_score(rule: AnyRule, state: Any, scores: Array) -> Array:
-    """Scores of steps as one number each (T,)."""
-    return rule.score(state, scores) if isinstance(rule, SharedLevel) else scores
-
-
-def sharing(rule: AnyRule, shares: tuple[float, ...] | None) -> AnyRule:
-    """The rule, told how its radii share the miss rate where it has several."""
-    return replace(rule, shares=shares) if isinstance(rule, SharedLevel) and shares is not None else rule
-
-
-def scores_needed(rule: AnyRule) -> tuple[int, str]:
-    """Fewest calibration scores for finite radii, and what the miss rate is shared by."""
-    if isinstance(rule, SharedLevel):
-        return rule.needed, f" shared by {len(rule.shares)} components"
-    return minimum_scores(rule.alpha), ""
-
-
-def next_time(state: object) -> int | None:
-    """When the state of a rule expects the next row (epoch seconds); None where it follows no clock."""
-    if isinstance(state, SharedState):
-        return next_time(state.rule)
-    return state.next if isinstance(state, ByClockState) and state.cadence else None
-
-
-def rule_within(rule: AnyRule) -> Calibration[Any]:
-    """The rule that moves the level, without what shares it or divides by the clock; else the rule itself."""
-    return rule_within(rule.rule) if isinstance(rule, SharedLevel | ByClock) else rule
-
-
-def adapts(rule: AnyRule) -> bool:
-    """Whether the rule moves its radius, towards the coverage asked for."""
-    return not isinstance(rule_within(rule), Split | Fixed)

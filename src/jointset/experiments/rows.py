@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from jointset.abilities import SeveralSeeds
-from jointset.calibration.shared_level import AnyRule
+from jointset.calibration.any_rule import AnyRule
 from jointset.catalogue import FILTERS, LEARNED, PUBLISHED, ROWS, TABLE, without_wrap
 from jointset.contracts import Filter, MeanModel
 from jointset.errors import require, suggest

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointset.calibration.shared_level import one_score
+from jointset.calibration.any_rule import one_score
 from jointset.contracts import Array
 from jointset.errors import InputError
 from jointset.inputs.sensor_health import Health, Usual, ailing, observe, start_health, unknown_usual

@@ -20,8 +20,8 @@ import numpy as np
 from jointset.abilities import NearNormal, TellsOneFromOthers
 from jointset.algebra import lowrank
 from jointset.algebra.shares import adding_to_one
+from jointset.calibration.any_rule import one_score
 from jointset.calibration.gap_levels import in_own_units
-from jointset.calibration.shared_level import one_score
 from jointset.contracts import Array, Forecast
 from jointset.inputs.graph_edges import closed_neighbourhoods
 from jointset.laws import AnyLaw, DenseLaw, LowRankLaw

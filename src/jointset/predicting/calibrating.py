@@ -8,9 +8,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from jointset.abilities import OwnSetting, Shaped, follows_clock, message_start, shares_of
+from jointset.abilities import OwnSetting, Shaped, expecting, follows_clock, message_start, shares_of
 from jointset.algebra.partial import GapScale
 from jointset.calibration import ACI, Auto, ByClock, Split
+from jointset.calibration.any_rule import (
+    AnyRule,
+    adapts,
+    next_radii,
+    next_time,
+    one_score,
+    rule_within,
+    scores_needed,
+    sharing,
+    started,
+)
 from jointset.calibration.fixed import Fixed
 from jointset.calibration.gap_levels import (
     at_another_level,
@@ -21,19 +32,7 @@ from jointset.calibration.gap_levels import (
 from jointset.calibration.late import LateACI
 from jointset.calibration.own_bands import own_quantiles, studentised
 from jointset.calibration.quantiles import score_quantile
-from jointset.calibration.shared_level import (
-    AnyRule,
-    SharedLevel,
-    adapts,
-    expecting,
-    next_radii,
-    next_time,
-    one_score,
-    rule_within,
-    scores_needed,
-    sharing,
-    started,
-)
+from jointset.calibration.shared_level import SharedLevel
 from jointset.contracts import Array, Calibration, Score
 from jointset.errors import InputError, require, some
 from jointset.inputs.jumps import usual_jumps

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from jointset.abilities import follows_clock, message_start
 from jointset.algebra.law_tails import tails_of
+from jointset.calibration.any_rule import rule_within
 from jointset.calibration.fixed import Fixed
-from jointset.calibration.shared_level import rule_within
 from jointset.inputs.times import iso
 from jointset.score_abilities import sets_of
 from jointset.support.notebook import listed

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from jointset.abilities import TellsOneFromOthers, message_start
+from jointset.calibration.any_rule import AnyRule, adapts
 from jointset.calibration.own_bands import own_ends, studentised
-from jointset.calibration.shared_level import AnyRule, adapts
 from jointset.contracts import Array, Filter, Forecast, Reading, Readings, Score
 from jointset.errors import InputError
 from jointset.inputs.graph_edges import Edges

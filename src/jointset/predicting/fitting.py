@@ -9,7 +9,7 @@ import numpy as np
 
 from jointset.abilities import Shaped, message_start, shares_of
 from jointset.algebra.lean import FEWEST, Lean, found_lean
-from jointset.calibration.shared_level import sharing
+from jointset.calibration.any_rule import sharing
 from jointset.contracts import Array, Law, Readings
 from jointset.errors import require
 from jointset.inputs.graph_edges import edges_of

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jointset.abilities import OwnSetting, message_start
+from jointset.calibration.any_rule import adapts
 from jointset.calibration.quantiles import score_quantile
-from jointset.calibration.shared_level import adapts
 from jointset.contracts import Array, Forecast
 from jointset.errors import InputError
 from jointset.laws import AnyLaw

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from jointset.abilities import message_start
-from jointset.calibration.shared_level import expecting, next_time, started
+from jointset.abilities import expecting, message_start
+from jointset.calibration.any_rule import next_time, started
 from jointset.contracts import Array, Law, Readings
 from jointset.errors import InputError, require, require_known
 from jointset.filters.grown import grown

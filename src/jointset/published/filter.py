@@ -31,8 +31,8 @@ import numpy as np
 
 from jointset.algebra.partial import UNCALIBRATED, GapScale
 from jointset.calibration import minimum_scores
+from jointset.calibration.any_rule import AnyRule
 from jointset.calibration.fixed import Fixed
-from jointset.calibration.shared_level import AnyRule
 from jointset.contracts import Array, Index, Law, MeanModel, OwnSet, Region, SetRule
 from jointset.errors import InputError, require
 from jointset.filters.residual import gpvar
