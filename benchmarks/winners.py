@@ -5,8 +5,8 @@
    `width_full`. Shapes are not ranked against each other: boxes win on width and ellipsoids on volume by geometry.
 3. A row whose mean is within one standard deviation of the best is a tie; that of whichever of the two varies more.
 
-Quick looks do not count. Where every seed is another cell (protocol `table`, simulations), nor does a row that lacks
-seeds which other rows have.
+Quick looks do not count. Where every seed has other readings (simulations; sensors drawn in protocol `table`), nor does
+a row that lacks seeds which other rows have.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from typing import NamedTuple
 from jointset.bench.plan import seeded_cell
 from jointset.bench.tables.measured import Summary
 from jointset.catalogue import TABLE
+from jointset.datasets.origins import name_parts
+from jointset.datasets.registry import dataset, names
 from jointset.methods import parse
 
 MEASURE = {"ellipsoid": "log_mean_volume", "box": "width_full"}  # what decides among sets of a shape
@@ -44,7 +46,7 @@ def shape_of(method: str) -> str:
 def standings(summaries: Mapping[Key, Summary], cell: str, protocol: str, shape: str) -> list[Standing]:
     """The rows of a shape that are at target on a cell, the best first; all summaries are of this protocol."""
     rows = {key: one for key, one in summaries.items() if key[0] == cell and not key[4] and one.seeds}
-    seeds = {seed for one in rows.values() for seed in one.seeds} if seeded_cell(cell, protocol) else set()
+    seeds = {seed for one in rows.values() for seed in one.seeds} if other_readings(cell, protocol) else set()
     found = []
     for key, one in rows.items():
         fair = shape_of(key[2]) == shape and seeds <= one.seeds.keys() and one.at_target()
@@ -52,6 +54,12 @@ def standings(summaries: Mapping[Key, Summary], cell: str, protocol: str, shape:
         if size is not None and math.isfinite(size.value):
             found.append(Standing(key, one, size.value, size.spread or 0.0))
     return sorted(found, key=lambda standing: standing.size)
+
+
+def other_readings(cell: str, protocol: str) -> bool:
+    """Whether every seed has other readings; where a cell has all sensors of its data set, none are drawn."""
+    name, n = name_parts(cell, names())
+    return seeded_cell(cell, protocol) and (cell.startswith("grssf-") or n not in (None, dataset(name).shape[1]))
 
 
 def ties(standing: Iterable[Standing]) -> list[Standing]:

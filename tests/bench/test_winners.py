@@ -66,6 +66,14 @@ def test_where_seeds_are_other_sensors_a_row_without_all_of_them_does_not_count(
     assert named(order(made)) == ["ewma", "static"]
 
 
+def test_where_all_sensors_are_taken_seeds_share_the_readings_and_one_is_enough():
+    made = rows("gnf", [0.9] * 3, [1.0] * 3, cell="metr-la-207", protocol="table")
+    made += rows("ewma", [0.9], [0.5], cell="metr-la-207", protocol="table")
+    assert named(order(made, cell="metr-la-207", protocol="table")) == ["ewma", "gnf"]
+    made = rows("gnf", [0.9] * 3, [1.0] * 3, cell="grssf-a-30") + rows("ewma", [0.9], [0.5], cell="grssf-a-30")
+    assert named(order(made, cell="grssf-a-30")) == ["gnf"]
+
+
 def test_a_shape_is_that_of_the_geometry_or_the_usual_one_of_the_method():
     methods = ("ewma:lean+aci", "copula", "ewma:box", "factor+aci", "multidim-spci", "ewma")
     assert [shape_of(method) for method in methods] == ["box"] * 3 + ["ellipsoid"] * 3
