@@ -4,6 +4,7 @@ import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -18,6 +19,7 @@ from jointset.filters.quick import quick
 from jointset.filters.var import VARFilter
 from jointset.methods import predictor_for
 from jointset.support.how_far import each, in_rows, listening, part, tell, telling
+from jointset.terminal import seconds_left
 from jointset.writing import write_panel, write_table
 
 sys.path.insert(0, f"{__file__.rpartition('/')[0]}/bench")
@@ -169,3 +171,12 @@ def test_every_method_is_the_same_whether_somebody_listens_or_not(method):
 def test_a_single_task_of_a_benchmark_says_how_far_it_is():
     task = Task("grssf-a-30", "text", "own", ("var",), (0,), Settings())
     assert len(heard(lambda: list(run_local([task])))) > 3
+
+
+def test_a_run_that_goes_on_is_timed_by_its_own_steps(monkeypatch):
+    now = iter([0.0, 5.0, 6.0, 8.0])
+    monkeypatch.setattr("jointset.terminal.time", SimpleNamespace(perf_counter=lambda: next(now)))
+    left = seconds_left()
+    assert left(2000, 3000) == pytest.approx(5.0 / 2000 * 1000)  # all it can know
+    assert left(2050, 3000) == pytest.approx(1.0 / 50 * 950)
+    assert left(2150, 3000) == pytest.approx(3.0 / 150 * 850)

@@ -107,17 +107,33 @@ def counted(started: Callable[..., None], what: str, total: int, unit: str = "ro
 
 def stepped(started: Callable[..., None], what: str | Callable[[], str]) -> Told:
     """A progress function for a fit: it tells a bar of `phases` how much is done, and how long the rest will take."""
-    begun, at, shown = time.perf_counter(), -math.inf, ""
+    at, shown, left = -math.inf, "", seconds_left()
 
     def step_done(step: int, total: int, loss: float) -> None:
         nonlocal at, shown
-        now, name = time.perf_counter(), what if isinstance(what, str) else what()
+        now, name, rest = time.perf_counter(), what if isinstance(what, str) else what(), left(step, total)
         if now - at < PAUSE and name == shown:
             return
-        at, shown, left = now, name, (now - begun) / max(step, 1) * (total - step)
-        started(f"{name}, {100 * step // total} %, {duration(left)} left" if step else name, 0)
+        at, shown = now, name
+        started(f"{name}, {100 * step // total} %, {duration(rest)} left" if step else name, 0)
 
     return step_done
+
+
+def seconds_left() -> Callable[[int, int], float]:
+    """Seconds that steps of a total still take, by the pace since it was first asked: a run may go on with another."""
+    begun, first = time.perf_counter(), -1
+
+    def left(step: int, total: int) -> float:
+        nonlocal begun, first
+        now = time.perf_counter()
+        if first < 0:
+            begun, first, done, spent = now, step, step, now - begun
+        else:
+            done, spent = step - first, now - begun
+        return spent / max(done, 1) * (total - step)
+
+    return left
 
 
 def duration(seconds: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +20,7 @@ from jointset.terminal import (
     duration,
     note,
     phases,
+    seconds_left,
     several,
     show_json,
     show_summary,
@@ -249,14 +249,15 @@ def usual_method() -> str:
 
 def training_told(started: Callable[..., None]) -> Callable[[int, int, float], None]:
     """A progress function for training: it tells a bar how far it is, and once how long it will take."""
-    begun, told, shown = time.perf_counter(), False, stepped(started, "fitting")
+    calls, told, left, shown = 0, False, seconds_left(), stepped(started, "fitting")
 
     def step_done(step: int, total: int, loss: float) -> None:
-        nonlocal told
-        left = (time.perf_counter() - begun) / max(step, 1) * (total - step)
-        if not told and left > LONG:
-            note(f"training takes about {duration(left)} here; for sets in seconds: --method quick")
-        told = True
+        nonlocal calls, told
+        calls, rest = calls + 1, left(step, total)
+        if not told and (calls > 1 or step <= total // 50):  # what a run before this one did says nothing of the pace
+            told = True
+            if rest > LONG:
+                note(f"training takes about {duration(rest)} here; for sets in seconds: --method quick")
         shown(step, total, loss)
 
     return step_done
