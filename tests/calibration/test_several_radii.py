@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jointset.calibration import ACI, DtACI, PID, Auto, ByClock
+from jointset.calibration import ACI, PID, Auto, ByClock, DtACI
 from jointset.calibration.shared_level import SharedLevel
 
 SHARES = (0.6, 0.4)
