@@ -82,10 +82,7 @@ class ACI(Limited[ACIState]):
         """Radius at the present level."""
         return self._limited(state.pool, self._wanted(state))
 
-    def update(self, state: ACIState, score: float) -> ACIState:
-        """State after one score; NaN leaves it as it is."""
-        if math.isnan(score):
-            return state
+    def _after(self, state: ACIState, score: float) -> ACIState:
         wanted = self._wanted(state)
         radius = self._limited(state.pool, wanted)
         errors = self.momentum * state.errors + (score > radius)

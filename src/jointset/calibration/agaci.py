@@ -88,10 +88,7 @@ class AgACI(Limited[AgACIState]):
         """Weighted mean of the experts' radii."""
         return mix(state.aggregation.weights, _finite(self._expert_radii(state), state.ceiling))
 
-    def update(self, state: AgACIState, score: float) -> AgACIState:
-        """State after one score; NaN leaves it as it is."""
-        if math.isnan(score):
-            return state
+    def _after(self, state: AgACIState, score: float) -> AgACIState:
         radii = self._expert_radii(state)
         forecasts = _finite(radii, state.ceiling)
         radius = mix(state.aggregation.weights, forecasts)

@@ -63,10 +63,7 @@ class Contina(Limited[ContinaState]):
         """Quantile of the window at the present level."""
         return inside(state.pool, score_quantile(state.pool.scores, state.level, "linear"))
 
-    def update(self, state: ContinaState, score: float) -> ContinaState:
-        """State after one score; NaN leaves it as it is."""
-        if math.isnan(score):
-            return state
+    def _after(self, state: ContinaState, score: float) -> ContinaState:
         gradient, steps = self.alpha - (score > self.radius(state)), state.steps + 1
         square = DECAY * state.square + (1.0 - DECAY) * gradient**2
         size = math.sqrt(square / (1.0 - DECAY**steps)) + TINY if self.adaptive else 1.0

@@ -60,10 +60,7 @@ class CostAgACI(Limited[CostState]):
         """Weighted mean of the experts' radii."""
         return mix(np.exp(state.log_weights), _radii(state))
 
-    def update(self, state: CostState, score: float) -> CostState:
-        """State after one score; NaN leaves it as it is."""
-        if math.isnan(score):
-            return state
+    def _after(self, state: CostState, score: float) -> CostState:
         radii = _radii(state)
         cost = radii + (2.0 / self.alpha) * np.maximum(score - radii, 0.0)
         least = cost.min()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -56,10 +55,7 @@ class Decaying(Stepwise[DecayingState]):
         """The tracked quantile."""
         return state.tracked
 
-    def update(self, state: DecayingState, score: float) -> DecayingState:
-        """State after one score; NaN leaves it as it is."""
-        if math.isnan(score):
-            return state
+    def _after(self, state: DecayingState, score: float) -> DecayingState:
         steps = state.steps + 1
         step = self.lr * state.unit * steps ** -(0.5 + self.epsilon)
         return DecayingState(state.tracked + step * ((score > state.tracked) - self.alpha), state.unit, steps)

@@ -93,10 +93,7 @@ class DtACI(Limited[DtACIState]):
         radius = self._wanted(state.pool.scores, self.level(state))
         return radius if self.clip is None else inside(state.pool, radius, past=self.tail)
 
-    def update(self, state: DtACIState, score: float) -> DtACIState:
-        """State after one score; NaN leaves it as it is."""
-        if math.isnan(score):
-            return state
+    def _after(self, state: DtACIState, score: float) -> DtACIState:
         level = self.level(state)
         wanted, beyond = self._wanted(state.pool.scores, level), level < tail_edge(len(state.pool.scores))
         limited = math.isinf(wanted) or (self.tail and beyond) or at_edge(level, self.clip)

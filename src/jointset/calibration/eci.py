@@ -73,10 +73,7 @@ class ECI(Stepwise[ECIState]):
         """Tracked quantile with the shift of the last step."""
         return state.tracked + state.shift
 
-    def update(self, state: ECIState, score: float) -> ECIState:
-        """State after one score; NaN leaves it as it is."""
-        if math.isnan(score):
-            return state
+    def _after(self, state: ECIState, score: float) -> ECIState:
         radius = state.tracked + state.shift
         span = _range(state.window)
         x = (score - radius) / state.unit

@@ -144,10 +144,7 @@ class PID(Limited[PIDState]):
         """Tracked quantile with integrator and scorecast; negative is an empty set."""
         return state.tracked + state.offset
 
-    def update(self, state: PIDState, score: float) -> PIDState:
-        """State after one score; NaN leaves it as it is."""
-        if math.isnan(score):
-            return state
+    def _after(self, state: PIDState, score: float) -> PIDState:
         radius = self.radius(state)
         miss = score > radius
         return PIDState(

@@ -16,6 +16,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from jointset.calibration.quantiles import GUARD, calibration_scores, order_statistic
+from jointset.calibration.sequence import Stepwise
 from jointset.contracts import Array
 from jointset.errors import require, require_alpha
 from jointset.storage import storable
@@ -46,7 +47,7 @@ class ResCPState(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class ResCP:
+class ResCP(Stepwise[ResCPState]):
     """Quantile of past scores weighed by likeness of reservoir states (after Neglia et al. 2025; see the module).
 
     `temperature` None: the one of TEMPERATURES with the smallest pinball loss of log radii on the second half of the
@@ -93,9 +94,8 @@ class ResCP:
         place = int(sums.searchsorted((1.0 - self.alpha - GUARD) * sums[-1]))
         return float(state.scores[state.order[min(place, len(sums) - 1)]])
 
-    def update(self, state: ResCPState, score: float) -> ResCPState:
-        """State after one score; NaN leaves it as it is."""
-        return state if math.isnan(score) else self._after(state, score, state.scores.copy(), state.states.copy())
+    def _after(self, state: ResCPState, score: float) -> ResCPState:
+        return self._learned(state, score, state.scores.copy(), state.states.copy())
 
     def run(self, state: ResCPState, scores: Array) -> tuple[Array, ResCPState]:
         """Radii (T,) and the state after the last score."""
@@ -104,14 +104,10 @@ class ResCP:
         for t, score in enumerate(np.asarray(scores, dtype=float).tolist()):
             radii[t] = self.radius(state)
             if score == score:
-                state = self._after(state, score, kept, states)
+                state = self._learned(state, score, kept, states)
         return radii, state
 
-    def infinite_share(self, state: ResCPState) -> float:
-        """0: a quantile of past scores, which is infinite only where they are."""
-        return 0.0
-
-    def _after(self, state: ResCPState, score: float, scores: Array, states: Array) -> ResCPState:
+    def _learned(self, state: ResCPState, score: float, scores: Array, states: Array) -> ResCPState:
         """State after a score; that and the state before it take the place of the oldest, in these arrays."""
         place, rest = state.place, state.order[state.order != state.place]
         at = int(scores[rest].searchsorted(score))

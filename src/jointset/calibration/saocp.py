@@ -69,10 +69,7 @@ class SAOCP(Stepwise[SAOCPState]):
         """The mixture of the learners, 0 before the first."""
         return state.mixed
 
-    def update(self, state: SAOCPState, score: float) -> SAOCPState:
-        """State after one score; NaN leaves it as it is."""
-        if math.isnan(score):
-            return state
+    def _after(self, state: SAOCPState, score: float) -> SAOCPState:
         score = min(max(score, -LARGEST), LARGEST)
         level, learners = 1.0 - self.alpha, self._renewed(state)
         prior, _, age, x, z, y, squares, bets = learners

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -33,7 +34,17 @@ Counted = TypeVar("Counted", bound=Counts)
 
 
 class Stepwise(Calibration[State]):
-    """A rule that goes through whole sequences score by score; its radius is always finite."""
+    """A rule that goes through whole sequences score by score; its radius is always finite.
+
+    `_after` is the state after a score that is a number.
+    """
+
+    def _after(self, state: State, score: float) -> State:
+        raise NotImplementedError
+
+    def update(self, state: State, score: float) -> State:
+        """State after one score; NaN leaves it as it is."""
+        return state if math.isnan(score) else self._after(state, score)
 
     def run(self, state: State, scores: Array) -> tuple[Array, State]:
         """Radii (T,) and the state after the last score."""

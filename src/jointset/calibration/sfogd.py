@@ -54,9 +54,8 @@ class SFOGD(Stepwise[SFOGDState]):
         """The tracked quantile."""
         return state.tracked
 
-    def update(self, state: SFOGDState, score: float) -> SFOGDState:
-        """State after one score; NaN leaves it as it is."""
-        if math.isnan(score) or score == state.tracked:
+    def _after(self, state: SFOGDState, score: float) -> SFOGDState:
+        if score == state.tracked:
             return state
         alpha = 1.0 - (1.0 - self.alpha)
         g = -(1.0 - self.alpha) if score > state.tracked else alpha

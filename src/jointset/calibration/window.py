@@ -70,10 +70,7 @@ class Window(Limited[WindowState]):
         """Radius at the present level."""
         return tail_radius(state.pool, min(state.level, 1.0 - 1.0 / (len(state.pool) + 1)))
 
-    def update(self, state: WindowState, score: float) -> WindowState:
-        """State after one score; NaN leaves it as it is."""
-        if math.isnan(score):
-            return state
+    def _after(self, state: WindowState, score: float) -> WindowState:
         level = state.level + self.gamma * (self.alpha - (score > self.radius(state)))
         recent = np.append(state.recent, score)[-self.longest :]
         steps = state.steps + 1
