@@ -21,6 +21,7 @@ import pytest
 
 from jointset import ACI, GraphLGSSM, InputError, JointPredictor, generate_grssf
 from jointset.methods import load_predictor
+from jointset.support import atomic
 from jointset.support import folders as module
 
 PANEL = generate_grssf("A", n=8, seed=3, length=300).panel
@@ -181,7 +182,7 @@ def test_three_writers_wait_for_each_other(tmp_path: Path) -> None:
 def test_a_writer_that_never_ends_is_reported(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "PATIENCE", 0.05)
     OLD.save(tmp_path)
-    with module._writing_alone(tmp_path), pytest.raises(InputError, match="another process has been saving"):
+    with atomic.held(tmp_path / ".lock"), pytest.raises(InputError, match="another process has been saving"):
         NEW.save(tmp_path)
     assert bounds(JointPredictor.load(tmp_path)) == BOTH[0] and len(names(tmp_path)) == 2
 
@@ -189,9 +190,9 @@ def test_a_writer_that_never_ends_is_reported(tmp_path: Path, monkeypatch: Any) 
 @pytest.mark.parametrize("without", ["module", "file system"])
 def test_without_locks_fresh_files_of_others_are_left_alone(without: str, tmp_path: Path, monkeypatch: Any) -> None:
     if without == "module":
-        monkeypatch.setattr(module, "fcntl", None)
+        monkeypatch.setattr(atomic, "fcntl", None)
     else:
-        monkeypatch.setattr(module.fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks")))
+        monkeypatch.setattr(atomic.fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks")))
     fresh, stale = (tmp_path / f"arrays-{digit * 16}.safetensors" for digit in "ab")
     for path in (fresh, stale):
         path.touch()

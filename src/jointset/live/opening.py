@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from jointset.errors import InputError, require
 from jointset.joint_predictor import JointPredictor
@@ -20,12 +19,8 @@ from jointset.live.snapshots import from_bytes
 from jointset.live.standing import Standing, engine_for, of_parts, replayed, start
 from jointset.live.store import FILE, Store, StoreError, readable
 from jointset.methods import load_predictor
+from jointset.support.atomic import held
 from jointset.writing import new_folder
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 TAKEN = ("health", "ready", "metrics", "docs", "redoc", "openapi.json", "static", "pages", "networks", "favicon.ico")
@@ -124,17 +119,12 @@ def _restored(found: tuple[int, bytes], model: JointPredictor, store: Store) -> 
         ) from None
 
 
-def locked(place: Path) -> Any:
-    """A lock on the folder that lasts as long as what is given back; refused where another process has it."""
-    if fcntl is None:
-        return None
+def locked(place: Path) -> ExitStack:
+    """A lock on the folder, until what is given back is closed; refused where another process has it."""
+    busy = f"another jointset serve has {place}: stop it, or give --store another folder"
+    lock = ExitStack()
     try:
-        descriptor = os.open(place / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        lock.enter_context(held(place / ".lock", busy))
     except OSError as error:
         raise InputError(f"cannot write {place} ({error.strerror}): choose a --store you can write to") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise InputError(f"another jointset serve has {place}: stop it, or give --store another folder") from None
-    return os.fdopen(descriptor)
+    return lock

@@ -94,16 +94,12 @@ def export(place: Path, out: Path, limit: int, counting: Counting = silent) -> i
 
 def compact(place: Path, counting: Counting = silent) -> tuple[int, int]:
     """Give free pages of a store back to the disk; its size before and after. The service must not run."""
-    lock = locked(place)
-    try:
+    with locked(place):
         store = Store(place / FILE)
         before = store.size()
         copying.compact(store, counting)
         after = store.size()
         store.close()
-    finally:
-        if lock is not None:
-            lock.close()
     return before, after
 
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from jointset.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -52,21 +58,40 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def held(lock: Path, busy: str = "") -> Iterator[None]:
-    """A file locked by this process alone: others wait, or are refused with what is said of it.
+def held(lock: Path, busy: str = "", patience: float = 0.0) -> Iterator[bool]:
+    """A file locked by this process alone: others wait, or are refused after so many seconds with what is said of it.
 
-    Where the system or the disk has no locks, the work goes on without.
+    False where the system or the disk has no locks: the work goes on without.
     """
-    with lock.open("w") as file:
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+    except PermissionError:
+        if not lock.exists():
+            raise
+        descriptor = os.open(lock, os.O_RDONLY)  # another user's
+    try:
+        alone = _locked(descriptor, busy, time.monotonic() + patience)
         try:
-            import fcntl
+            yield alone
+        finally:
+            if alone:
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+    finally:
+        os.close(descriptor)
 
-            fcntl.flock(file, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+
+def _locked(descriptor: int, busy: str, until: float) -> bool:
+    while fcntl is not None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+            return True
         except BlockingIOError:
-            raise InputError(busy) from None
-        except (ImportError, OSError):
-            pass
-        yield
+            if time.monotonic() > until:
+                raise InputError(busy) from None
+            time.sleep(0.001)
+        except OSError:
+            break
+    return False
 
 
 def sync(path: Path) -> None:

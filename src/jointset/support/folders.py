@@ -24,12 +24,7 @@ import numpy as np
 
 from jointset.errors import InputError, require
 from jointset.storage import numbers_in, pack, unpack
-from jointset.support.atomic import sync, sync_folder, whole_file, writing_to
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+from jointset.support.atomic import held, sync, sync_folder, whole_file, writing_to
 
 FORMAT = 2  # raised when a folder written now could not be read by older code; 1 had `arrays.safetensors`
 ARRAYS = re.compile(r"arrays(-[0-9a-f]{16})?\.safetensors")
@@ -73,7 +68,8 @@ def save_folder(path: str | Path, parts: dict[str, Any]) -> None:
         if not real.is_dir():
             real.mkdir(parents=True, exist_ok=True)
             sync_folder(real.parent)
-        with _writing_alone(real) as alone:
+        busy = f"another process has been saving to {real} for {PATIENCE:.0f} s: stop it"
+        with held(real / ".lock", busy, PATIENCE) as alone:
             try:
                 _switch(real, header, arrays)
             finally:
@@ -114,43 +110,6 @@ def _remove_left_overs(folder: Path, alone: bool) -> None:
             ours = LEFT_OVER.fullmatch(path.name) and path.name != current
             if ours and (alone or time.time() - path.stat().st_mtime > GRACE):
                 path.unlink()
-
-
-@contextmanager
-def _writing_alone(folder: Path) -> Iterator[bool]:
-    """Keep other writers out of the folder; False where that cannot be done."""
-    if fcntl is None:
-        yield False
-        return
-    lock = folder / ".lock"
-    try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-    except PermissionError:  # another user's
-        descriptor = os.open(lock, os.O_RDONLY)
-    try:
-        alone = _lock(descriptor, folder)
-        try:
-            yield alone
-        finally:
-            if alone:
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
-    finally:
-        os.close(descriptor)
-
-
-def _lock(descriptor: int, folder: Path) -> bool:
-    """Wait for the lock; False where the file system has none."""
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise InputError(f"another process has been saving to {folder} for {PATIENCE:.0f} s: stop it") from None
-            time.sleep(0.001)
-        except OSError:
-            return False
 
 
 class Stored(NamedTuple):
