@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from browser import OPENER, browser
 from jointset import generate_grssf
-from jointset.live.arrivals import Clock
+from jointset.live.standing import Clock
 from jointset.live.opening import open_network
 from jointset.live.snapshots import to_bytes
 from jointset.live.standing import parts_of

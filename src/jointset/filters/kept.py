@@ -1,20 +1,31 @@
-"""A filter that goes on without some of its sensors: they are never read again, and its law is that of the rest.
+"""A filter that goes on without some of its sensors, or with new ones, and has no weight to learn again.
 
-Nothing of the filter changes, so that no weight has to be learned again: what it knew of the sensors that left stays
-where it was, and tells of the others what it always did. The law of the rest is the marginal one, exactly.
+Those that left are never read again. Nothing of the filter changes: what it knew of them stays where it was, and tells
+of the others what it always did. The law of the rest is the marginal one, exactly.
+
+New ones are taken in by filters whose weights serve every sensor alike: the graph grows, the state of the rest stays.
+The Kalman filter has two numbers for all sensors, the node-wise learned filter one set of weights. A new sensor starts
+from what is known of any: in the first with a variance far above the usual one, in the second in the state in
+which the filter was trained to begin.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, cast
 
 import numpy as np
 
 from jointset.abilities import Named, Restarting, expecting, follows_clock
 from jointset.contracts import Array, Filter, Law, State
+from jointset.errors import InputError
+from jointset.filters.gnf import GNF, GNFState
+from jointset.filters.kalman import GraphLGSSM, KalmanState
+from jointset.graph import normalized_shift
 from jointset.panel import Panel
 from jointset.storage import storable
+
+WIDE = 9.0  # variance of the hidden state of a new sensor, in variances at rest
 
 
 @storable
@@ -83,3 +94,28 @@ def kept(filter_: Filter[State], places: Array, total: int) -> KeptFilter[State]
     if isinstance(filter_, KeptFilter):
         return KeptFilter(filter_.inner, filter_.places[places], filter_.total)
     return KeptFilter(filter_, places, total)
+
+
+def grown(filter_: Filter[Any], state: object, adjacency: Array) -> tuple[Filter[Any], object]:
+    """The filter on a graph (M, M) whose first N sensors are those it has, and its state with the new ones in it."""
+    if isinstance(filter_, GraphLGSSM) and isinstance(state, KalmanState):
+        return _grown_kalman(filter_, state, adjacency)
+    if isinstance(filter_, GNF) and filter_.node and isinstance(state, GNFState):
+        shift = normalized_shift(adjacency) if filter_.graph else None
+        larger = replace(filter_, sensors=len(adjacency), shift=shift)
+        hidden = np.concatenate([state.hidden, larger.start().hidden[len(state.hidden) :]])
+        return larger, GNFState(hidden)
+    name = getattr(filter_, "name", "") or type(filter_).__name__
+    raise InputError(
+        f"{name} learns every sensor by itself and cannot take in a new one: fit it again on rows that have it; "
+        "kalman, kalman-tuned and gnf-node, whose weights serve all sensors alike, can"
+    )
+
+
+def _grown_kalman(filter_: GraphLGSSM, state: KalmanState, adjacency: Array) -> tuple[GraphLGSSM, KalmanState]:
+    n, m = len(state.mean), len(adjacency)
+    wide = WIDE * filter_.sigma_q**2 / (1.0 - filter_.rho**2)
+    P = np.diag(np.full(m, wide))
+    P[:n, :n] = filter_.law(state).covariance.matrix - filter_.sigma_r**2 * np.eye(n)
+    mean = np.concatenate([state.mean, np.zeros(m - n)])
+    return replace(filter_, adjacency=adjacency), KalmanState(mean, P)

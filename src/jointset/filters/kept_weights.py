@@ -1,13 +1,15 @@
 """Trained weights kept between runs: trained once, for instance on a GPU, they serve every later run on the same rows.
 
 The folder is named by the environment variable JOINTSET_WEIGHTS; without it nothing is kept. A file belongs to one
-network: its name is a digest of the rows, the graph, every setting and the seed.
+network: its name is a digest of the rows, the graph, every setting and the seed. A checkpoint is a file of a training
+that is not over.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
+import zipfile
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,11 +17,34 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.errors import require
-from jointset.filters.checkpoints import read_checkpoint, write_checkpoint
+from jointset.errors import InputError, require
+from jointset.support.atomic import whole_file
 
 FOLDER = "JOINTSET_WEIGHTS"
 SMALL = 1e-2  # range of the readings of a sensor below which six decimals are too few
+
+
+def write_checkpoint(path: Path, arrays: dict[str, Array], identity: str) -> None:
+    """Write a checkpoint whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    named: dict[str, Any] = {**arrays, "identity": np.array(identity)}
+    with whole_file(path) as unfinished, unfinished.open("wb") as file:
+        np.savez(file, **named)
+
+
+def read_checkpoint(path: Path, identity: str) -> dict[str, Array]:
+    """The arrays of a checkpoint; refused when it is damaged or belongs to another run."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        found = str(arrays.pop("identity"))
+    except (OSError, ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise InputError(f"checkpoint {path} cannot be read ({error}): delete it to start again") from None
+    require(
+        found == identity,
+        f"checkpoint {path} belongs to another run (recipe, seeds or data differ): delete it or choose another",
+    )
+    return arrays
 
 
 class Kept(NamedTuple):

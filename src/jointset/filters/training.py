@@ -19,7 +19,7 @@ import torch
 
 from jointset.contracts import Array
 from jointset.errors import InputError, require
-from jointset.filters.checkpoints import read_checkpoint, write_checkpoint
+from jointset.filters.kept_weights import read_checkpoint, write_checkpoint
 from jointset.filters.recipes import Recipe
 from jointset.filters.step_graph import StepGraph
 

@@ -21,14 +21,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 import jointset
-from jointset.errors import InputError, suggest
+from jointset.errors import InputError
 from jointset.live import answers, history
 from jointset.live.documents import OBSERVATIONS, docs_page
 from jointset.live.feed import Feed, serve_socket
 from jointset.live.formats import INFLUX, kind_of, seconds_of
 from jointset.live.metrics import metrics_text
 from jointset.live.network import Busy, Network
-from jointset.live.operator_page import add_page
+from jointset.live.operator_page import add_page, network_of
 from jointset.live.requests import Intake, body_of
 from jointset.live.security import Guard, Guarded
 from jointset.live.store import StoreError, one_line
@@ -75,14 +75,6 @@ def make_app(networks: Mapping[str, Network], guard: Guard | None = None) -> Gua
     return Guarded(app, guard)
 
 
-def _network(request: Request | WebSocket, name: str) -> Network:
-    """The network of a name."""
-    networks: dict[str, Network] = request.app.state.networks
-    if name not in networks:
-        raise HTTPException(404, f"there is no network {name[:60]!r}: {suggest(name[:60], list(networks))}")
-    return networks[name]
-
-
 async def _told(request: Request, error: Exception) -> Response:
     """The answer to a request that failed: one line."""
     status, text = 500, "something went wrong in the service: look at its log"
@@ -113,7 +105,7 @@ def _add_routes(app: FastAPI) -> None:
 
         A row whose time has been answered before is answered as it was then, with `repeated`; it does not count again.
         """
-        network = _network(request, name)
+        network = network_of(request, name)
         body = await body_of(request, request.app.state.guard.most_bytes)
         kind = kind_of(request.headers.get("content-type", ""), body)
         found, many = await asyncio.wrap_future(network.post(body, kind, precision))
@@ -123,7 +115,7 @@ def _add_routes(app: FastAPI) -> None:
     @app.post("/{name}/write", include_in_schema=False)
     async def write(name: str, request: Request, precision: Precision = "ns") -> Response:
         """Line protocol as InfluxDB takes it: 204 once it is on the disk."""
-        network = _network(request, name)
+        network = network_of(request, name)
         body = await body_of(request, request.app.state.guard.most_bytes)
         await asyncio.wrap_future(network.post(body, INFLUX, precision))
         return Response(status_code=204)
@@ -134,7 +126,7 @@ def _add_routes(app: FastAPI) -> None:
 
         With the `horizon` that the model was fitted with, the sets of so many steps.
         """
-        network = _network(request, name)
+        network = network_of(request, name)
         return _json(await run_in_threadpool(answers.region, network, network.standing, factors, horizon))
 
     @app.get("/{name}/history", tags=["readings"])
@@ -150,7 +142,7 @@ def _add_routes(app: FastAPI) -> None:
         format: Annotated[str, Query(max_length=10, description="json, csv or parquet")] = "json",
     ) -> Response:
         """Past rows, oldest first: the last `limit`, or the first `limit` after a number."""
-        network = _network(request, name)
+        network = network_of(request, name)
         first, last = (None if when is None else seconds_of(_number_or_text(when), "time") for when in (since, until))
         wanted = tuple(field.strip() for field in fields.split(",") if field.strip())
         asked = history.Asked(limit, after, before, first, last, wanted).checked()
@@ -159,7 +151,7 @@ def _add_routes(app: FastAPI) -> None:
     @app.get("/{name}/alarms", tags=["alarms"])
     async def alarms(name: str, request: Request, after: Number = 0, limit: Limit = 100) -> Response:
         """Open alarms, and what became of alarms after a change's number, oldest first."""
-        return _json(await run_in_threadpool(answers.alarms, _network(request, name), after, limit))
+        return _json(await run_in_threadpool(answers.alarms, network_of(request, name), after, limit))
 
     @app.post("/{name}/alarms/{alarm}/acknowledge", tags=["alarms"])
     async def acknowledge(name: str, alarm: AlarmId, request: Request) -> Response:
@@ -186,7 +178,7 @@ def _add_routes(app: FastAPI) -> None:
     @app.get("/{name}/trust", tags=["sets"])
     async def trust(name: str, request: Request) -> Response:
         """What the model says of itself: coverage to expect, drift, sensors that are silent or stuck."""
-        return _json(await run_in_threadpool(answers.trust, _network(request, name)))
+        return _json(await run_in_threadpool(answers.trust, network_of(request, name)))
 
     @app.get("/networks", tags=["service"])
     async def networks(request: Request) -> Response:
@@ -226,7 +218,7 @@ def _add_routes(app: FastAPI) -> None:
 
 async def _acted(request: Request, name: str, action: dict[str, Any]) -> Response:
     """Do what an operator asks for, and answer once it is on the disk."""
-    return _json(await asyncio.wrap_future(_network(request, name).act(action)))
+    return _json(await asyncio.wrap_future(network_of(request, name).act(action)))
 
 
 def _history(network: Network, asked: history.Asked, format: str) -> Response:

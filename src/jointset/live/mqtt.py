@@ -22,8 +22,7 @@ import aiomqtt
 from jointset.errors import InputError
 from jointset.live import answers
 from jointset.live.mqtt_address import Address
-from jointset.live.mqtt_discovery import discovery
-from jointset.live.mqtt_topics import Topics
+from jointset.live.mqtt_topics import Topics, discovery
 from jointset.live.network import Busy, Network
 from jointset.live.store import ROW, Entry, StoreError
 

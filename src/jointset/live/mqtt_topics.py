@@ -15,6 +15,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +27,18 @@ LARGEST = 2**20  # bytes of a message
 NOTHING = ("", "null", "none", "nan", "unavailable", "unknown")
 TIMES = ("time", "timestamp", "ts")
 WILD = ("+", "#", "\x00")
+ENTITIES: dict[str, tuple[str, dict[str, str]]] = {  # of Home Assistant by name: the component, and what is its own
+    "score": ("sensor", {"value_template": "{{ value_json.score }}", "state_class": "measurement"}),
+    "radius": ("sensor", {"value_template": "{{ value_json.radius }}", "state_class": "measurement"}),
+    "inside": (
+        "binary_sensor",
+        {"value_template": "{{ 'ON' if value_json.inside == false else 'OFF' }}", "name": "outside its set"},
+    ),
+    "alarm": (
+        "binary_sensor",
+        {"value_template": "{{ 'ON' if value_json.count else 'OFF' }}", "device_class": "problem"},
+    ),
+}
 
 
 class Post(NamedTuple):
@@ -154,4 +167,31 @@ def _places(
         owners = [name for name, names in sensors.items() if sensor in names]
         require(len(owners) == 1, f"{where}: {sensor!r} is a sensor of {len(owners)} networks: it must be one of one")
         found.setdefault(topic, []).append(Place(owners[0], sensor, cells[2] if len(cells) == 3 and cells[2] else None))
+    return found
+
+
+def discovery(topics: Topics, network: str, prefix: str) -> dict[str, dict[str, Any]]:
+    """What Home Assistant is told, so that the entities of a network appear there by themselves.
+
+    Messages by their topics: `PREFIX/COMPONENT/jointset_NETWORK/NAME/config`.
+
+    >>> list(discovery(Topics("jointset", {"city": ()}, {}), "city", "homeassistant"))[0]
+    'homeassistant/sensor/jointset_city/score/config'
+    """
+    node = f"jointset_{re.sub('[^A-Za-z0-9_-]', '_', network)}"
+    device = {"identifiers": [node], "name": f"jointset {network}", "manufacturer": "jointset"}
+    found = {}
+    for name, (component, own) in ENTITIES.items():
+        state = topics.under(network, "alarms/open" if name == "alarm" else "score")
+        entity: dict[str, Any] = {
+            "name": name,
+            "unique_id": f"{node}_{name}",
+            "state_topic": state,
+            "availability_topic": f"{topics.base}/status",
+            "device": device,
+            **own,
+        }
+        if name == "alarm":
+            entity["json_attributes_topic"] = state
+        found[f"{prefix}/{component}/{node}/{name}/config"] = entity
     return found

@@ -1,6 +1,12 @@
 """Where a served network stands: a plain value, moved on by rows and by what an operator does.
 
 `taken` is the one way on, live and when a store is replayed; so both come to the same bits.
+
+Which rows count: a row counts when it is later than the last one that counted. One that is not is late: it is kept, and
+does not move the predictor. Three late rows one after another, each later than the one before it, say that the clock
+was set back: from the third they count. A row far ahead counts; when the next one falls between it and the row before
+it, the leap was a wild time stamp, and rows count on from there. So a wrong clock stops nothing for longer than two
+rows.
 """
 
 from __future__ import annotations
@@ -15,7 +21,6 @@ from jointset.errors import InputError
 from jointset.inputs.sensor_health import Health, Usual, ailing, observe, start_health, unknown_usual
 from jointset.joint_predictor import JointPredictor
 from jointset.live.alarms import Alarms, Config, State, state_from_json, state_to_json
-from jointset.live.arrivals import Clock, judge
 from jointset.live.formats import Whole
 from jointset.live.happenings import GREEN, Change, Happening, happening, light
 from jointset.live.store import ACTION, LATE, ROW, Entry
@@ -23,11 +28,42 @@ from jointset.predicting.limits import UNLIMITED, Limits
 from jointset.predicting.stored_models import STORED
 from jointset.streaming import Step, expecting, take_step
 
+SET_BACK = 3  # late rows in order that make another clock
+LEAP = 1_000  # usual steps that are far ahead
+DAY = 86_400
 FROZEN = {  # parts that rows and actions leave alone
     *("filter", "warmup", "standardize", "sensors", "fitted_rows", "shift", "scale", "left_out", "places", "graph")
 }
 NUMBERS = ("score", "radius", "inside", "observed")  # of an answer that a replay must come to again
 TOP = 3  # sensors that an answer names
+
+
+class Clock(NamedTuple):
+    """Times, in epoch seconds, of the last rows of a network."""
+
+    latest: int | None = None  # of the last row that counted
+    before: int | None = None  # of the one before it, where the last one leapt far ahead
+    late: int | None = None  # of the last late row, where rows are late one after another
+    behind: int = 0  # how many are so in order
+
+
+def judge(clock: Clock, seconds: int, cadence: int | None) -> tuple[bool, Clock]:
+    """Whether a row of this time counts, and the clock after it.
+
+    >>> clock = Clock(latest=1000)
+    >>> judge(clock, 1060, 60)[0], judge(clock, 940, 60)[0]
+    (True, False)
+    """
+    latest = clock.latest
+    if latest is None or seconds > latest:
+        far = latest is not None and seconds - latest > max(LEAP * (cadence or 0), DAY)
+        return True, Clock(seconds, latest if far else None)
+    if clock.before is not None and seconds > clock.before:
+        return True, Clock(seconds)
+    behind = clock.behind + 1 if clock.late is not None and seconds > clock.late else 1
+    if behind == SET_BACK:
+        return True, Clock(seconds)
+    return False, clock._replace(late=seconds, behind=behind)
 
 
 class Standing(NamedTuple):

@@ -1,8 +1,8 @@
 """A model with another set of sensors: some renamed, some gone, some new, and nothing learned again.
 
-A sensor that left is never read again: the law of the rest is the marginal one, exactly (`jointset.filters.kept`). A
-new one can join where the weights of a filter serve all sensors alike (`jointset.filters.grown`), with the level and
-scale of its neighbours unless rows tell them. The state of all others goes on.
+A sensor that left is never read again: the law of the rest is the marginal one, exactly. A new one
+can join where the weights of a filter serve all sensors alike, with the level and scale of its neighbours unless rows
+tell them. The state of all others goes on. `jointset.filters.kept` does both.
 
 Radii change with the number of sensors. Without rows, the calibration scores are brought to the new number by the ratio
 of the quantiles that a normal law has at the level of the sets, and the rule starts from them; with rows of the new
@@ -20,8 +20,7 @@ from jointset.abilities import expecting, message_start
 from jointset.calibration.any_rule import next_time, started
 from jointset.contracts import Array, Law, Readings
 from jointset.errors import InputError, require, require_known
-from jointset.filters.grown import grown
-from jointset.filters.kept import KeptFilter, kept
+from jointset.filters.kept import KeptFilter, grown, kept
 from jointset.inputs.graph_edges import edges_of
 from jointset.inputs.labels import panel_of
 from jointset.inputs.sensor_health import Health
