@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from jointset.abilities import ByRecipe
 from jointset.audits.stored import Audited
-from jointset.bench.figures_results import LINES, cell_order, size_label
+from jointset.bench.figures_results import LINES, cell_order, explain, size_label
 from jointset.bench.measures import rolling
 from jointset.bench.plan import OWN
 from jointset.bench.report_traces import rolling_window, stored_trace
@@ -68,13 +68,9 @@ def coverage_over_time(folder: str | Path, table: pd.DataFrame, protocol: str) -
             ax.set_visible(False)
         for ax in axes[len(shown) - columns : len(shown)]:
             ax.set_xlabel("step of the test block")
-        handles = [
-            matplotlib.lines.Line2D([], [], label=name, **{"markersize": 6, **look}) for name, look in looks.items()
-        ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 5), handlelength=3.2)
         one = f"the last {min(windows.values())} steps" if len(set(windows.values())) == 1 else "a moving window"
         title = f"Joint coverage over {one} (protocol {protocol}; band: chance at the target)"
-        figure.suptitle(title, x=0.01, ha="left", fontsize=12)
+        explain(figure, title, {name: {"markersize": 6, **look} for name, look in looks.items()}, 5)
         return figure
 
 
@@ -111,13 +107,8 @@ def _draw_course(ax: Axes, members: Mapping[str, Course], looks: Mapping[str, An
     for i, (method, course) in enumerate(members.items()):
         share, steps = rolling(course.inside, window), course.steps[window - 1 :]
         every = max(1, len(steps) // 8)
-        ax.plot(
-            steps,
-            share,
-            linewidth=1.4,
-            markevery=(i * every // len(members), every),
-            **{"markersize": 5, **looks[method]},
-        )
+        marks = {"markersize": 5, **looks[method], "markevery": (i * every // len(members), every)}
+        ax.plot(steps, share, linewidth=1.4, **marks)
     ax.set_ylabel("joint coverage")
     ax.margins(x=0.01)
 
@@ -150,9 +141,7 @@ def sweep(spec: Swept, audits: Sequence[Audited], paper: bool = False) -> Figure
             upper.set_title(cell)
             upper.set_ylabel(size_label(cell).replace(" (", "\n("))
             lower.set_xlabel({"rank": "rank r of the covariance head", "warmup": "discarded steps t0"}[spec.name])
-        handles = [matplotlib.lines.Line2D([], [], label=name, **look) for name, look in looks.items()]
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 4), handlelength=3.2)
-        figure.suptitle(f"{spec.title}: width and coverage", x=0.01, ha="left", fontsize=12)
+        explain(figure, f"{spec.title}: width and coverage", looks, 4)
         return figure
 
 
@@ -215,8 +204,6 @@ def learning_curves(data: Mapping[str, Sequence[Sequence[float]]], block: str = 
         reach = [step for curve in data.values() for step, _ in curve]
         if max(reach) > 20 * min(reach):
             axes[0, 0].set_xscale("log")  # shared by all
-        handles = [matplotlib.lines.Line2D([], [], label=name, **{"markersize": 6, **looks[name]}) for name in names]
-        columns = min(len(names), max(2, 2 * len(cells)))
-        figure.legend(handles=handles, loc="outside lower center", ncols=columns, handlelength=3.2)
-        figure.suptitle("Learning curves (nats per sensor and step; lower is better)", x=0.01, ha="left", fontsize=12)
+        title = "Learning curves (nats per sensor and step; lower is better)"
+        explain(figure, title, {name: {"markersize": 6, **looks[name]} for name in names}, max(2, 2 * len(cells)))
         return figure

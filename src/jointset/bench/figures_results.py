@@ -144,15 +144,10 @@ def headline(
         for ax in axes[len(shown) :]:
             ax.set_visible(False)
         kinds = dict.fromkeys(family(str(point.at.method)) for members in shown.values() for point in members)
-        handles = [
-            matplotlib.lines.Line2D([], [], linestyle="", label=kind, **FAMILIES[kind])
-            for kind in FAMILIES
-            if kind in kinds
-        ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 3 * columns))
+        looks = {kind: {"linestyle": "", **look} for kind, look in FAMILIES.items() if kind in kinds}
         name = "Width" if size == "width_full" else "Log mean volume"
         title = f"{name} against joint coverage (protocol {protocol}, alpha {measured.alpha:g}{cut}; bars: sd)"
-        figure.suptitle(title, x=0.01, ha="left", fontsize=12)
+        explain(figure, title, looks, 3 * columns, handlelength=None)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # labels are placed on the settled layout
         for ax, near in zip(axes, drawn, strict=False):
@@ -252,18 +247,22 @@ def scale(table: pd.DataFrame, protocol: str) -> Figure | None:
             ax.set_xlabel("sensors N")
             ax.set_ylabel(size_label(name))
             ax.set_title(name)
-        handles = [
-            matplotlib.lines.Line2D([], [], label=method, **{"markersize": 7, **look}) for method, look in looks.items()
-        ]
+        shown = {method: {"markersize": 7, **look} for method, look in looks.items()}
         cross: dict[str, Any] = {"linestyle": "", "marker": "x", "color": MISS, "markersize": 9, "markeredgewidth": 1.8}
-        handles.append(matplotlib.lines.Line2D([], [], label="joint coverage below target", **cross))
-        figure.legend(
-            handles=handles, loc="outside lower center", ncols=2 if len(families) == 1 else 4, handlelength=3.2
-        )
-        gap = "\n" if len(families) == 1 else " "  # one panel is narrower than the title
+        columns, gap = (2, "\n") if len(families) == 1 else (4, " ")  # one panel is narrower than the title
         title = f"Width against the number of sensors{gap}(protocol {protocol}{cut})"
-        figure.suptitle(title, x=0.01, ha="left", fontsize=12)
+        explain(figure, title, shown | {"joint coverage below target": cross}, columns)
         return figure
+
+
+def explain(
+    figure: Figure, title: str, looks: Mapping[str, Mapping[str, Any]], columns: int, handlelength: float | None = 3.2
+) -> None:
+    """Add the title, and below a legend of these looks in at most so many columns."""
+    handles = [matplotlib.lines.Line2D([], [], label=name, **look) for name, look in looks.items()]
+    columns = min(len(handles), columns)
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, handlelength=handlelength)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12)
 
 
 def _by_size(points: Mapping[str, list[Point]]) -> dict[str, dict[str, list[tuple[int, Point]]]]:
