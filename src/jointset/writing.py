@@ -85,7 +85,7 @@ def write_run(run: Run, path: str | Path, counting: Counting = silent) -> None:
 
 
 def write_table(table: pd.DataFrame, path: str | Path, counting: Counting = silent) -> None:
-    """Write a table as .csv, .json or .parquet; times in a column `time`."""
+    """Write a table as .csv, .json or .parquet; times, or their text, in a column `time`."""
     path = output_file(path, TABLES)
     with whole_file(path) as unfinished:
         if path.suffix.lower() == ".parquet":
@@ -124,7 +124,7 @@ def _records(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
     for row in table.to_dict("records"):
         cells: dict[str, Any] = {str(name): None if cell is pd.NA else cell for name, cell in row.items()}
-        if "time" in cells:
+        if "time" in cells and not isinstance(cells["time"], str):
             cells["time"] = cells["time"].strftime(ISO_SECONDS)
         yield cells
 

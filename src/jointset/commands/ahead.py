@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,16 +54,9 @@ def show_sets(
 
 def write_sets(predictor: JointPredictor, sets: AheadSets, path: Path, limits: Limits) -> None:
     """A line for every step and sensor: step, time, sensor, and the ends of both kinds of set."""
-    from jointset.writing import json_ready, whole_file
+    from jointset.writing import write_table
 
-    table = table_of(predictor, sets, limits)
-    with whole_file(path) as unfinished:
-        if path.suffix.lower() == ".parquet":
-            table.to_parquet(unfinished, index=False)
-        elif path.suffix.lower() == ".csv":
-            table.to_csv(unfinished, index=False)
-        else:
-            unfinished.write_text(json.dumps(json_ready(table.to_dict("records")), indent=1) + "\n")
+    write_table(table_of(predictor, sets, limits), path)
 
 
 def table_of(predictor: JointPredictor, sets: AheadSets, limits: Limits) -> pd.DataFrame:
