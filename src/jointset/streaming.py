@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ from jointset.joint_predictor import JointPredictor, Outcome
 from jointset.predicting.attribution import explained
 from jointset.predicting.clock_coverage import clock_coverage
 from jointset.predicting.limits import UNLIMITED, Limits
+from jointset.trust import Trust
 from jointset.writing import json_ready
 
 EMPTY = "rows without any reading"
@@ -123,7 +124,7 @@ class Stream:
         if seconds is not None and answer["inside"] is not None:
             self._remember(seconds, answer["inside"])
         if self.trust:
-            answer["trust"] = self._verdict(after)
+            answer["trust"] = json_ready(whole_verdict(after.trust(sensors=False), self.by_clock, self._ailing()))
         return {"row": self.rows, "time": found.time, **answer}
 
     def _follow(self, after: JointPredictor, seconds: int | None, reading: Reading) -> None:
@@ -160,13 +161,12 @@ class Stream:
             found = clock_coverage(times, hits)
             self.by_clock = "" if found is None else found.words
 
-    def _verdict(self, after: JointPredictor) -> dict[str, Any]:
-        """The predictor's trust, how coverage differs by the clock, and the sensors that are not to be trusted."""
-        trust, ill = after.trust(sensors=False)._asdict(), self._ailing()
-        words = [self.by_clock] if self.by_clock else []
-        words += [f"{kind}: {some(names)}" for kind, names in ill.items() if names]
-        verdict = "; ".join([trust["verdict"], *words])
-        return json_ready({**trust, "verdict": verdict, "by_clock": self.by_clock or None, **ill})
+
+def whole_verdict(trust: Trust, by_clock: str, ill: Mapping[str, list[str]]) -> dict[str, Any]:
+    """The predictor's trust, how coverage differs by the clock, and the sensors that are not to be trusted."""
+    told = [by_clock, *(f"{kind}: {some(names)}" for kind, names in ill.items() if names)]
+    verdict = "; ".join([trust.verdict, *filter(None, told)])
+    return {**trust._asdict(), "verdict": verdict, "by_clock": by_clock or None, **ill}
 
 
 def expecting(predictor: JointPredictor, seconds: int | None) -> JointPredictor:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.errors import InputError, some
+from jointset.errors import InputError
 from jointset.live.happenings import light_of, plain
 from jointset.live.store import Entry
 from jointset.next_set import next_set, next_sets
 from jointset.predicting.clock_coverage import clock_coverage
-from jointset.streaming import PAST
+from jointset.streaming import PAST, whole_verdict
 from jointset.writing import json_ready
 
 if TYPE_CHECKING:
@@ -76,11 +76,7 @@ def trust(network: Network) -> Answer:
         return {"verdict": str(error), "light": None, **standing.ailing()}
     past = network.store.outcomes(PAST)
     clock = clock_coverage(past[:, 0], past[:, 1].astype(bool)) if len(past) else None
-    by_clock = "" if clock is None else clock.words
-    ill = standing.ailing()
-    words = [found.verdict, *([by_clock] if by_clock else [])]
-    words += [f"{kind}: {some(names)}" for kind, names in ill.items() if names]
-    told = {**found._asdict(), "verdict": "; ".join(words), "by_clock": by_clock or None, **ill}
+    told = whole_verdict(found, "" if clock is None else clock.words, standing.ailing())
     counts = {"light": light_of(found), "scored": standing.scored, "inside": standing.inside, "row": standing.number}
     return dict(json_ready({**told, **counts}))
 
