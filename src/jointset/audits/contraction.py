@@ -7,7 +7,6 @@ audit). For the linear filter at rest the distance is that of the means, and its
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,36 +134,28 @@ class Setting(NamedTuple):
     rho_DL: float
 
 
-def sensitivity(
-    filter: Filter[Any],
-    values: Array,
-    *,
-    grid: dict[str, Sequence[float]] | None = None,
-    seed: int = 0,
-    floor: float = FLOOR,
-) -> tuple[Setting, ...]:
+def sensitivity(filter: Filter[Any], values: Array, *, seed: int = 0) -> tuple[Setting, ...]:
     """The rates when steps, pairs and scale vary one at a time around 200, 30 and 1 (paper: they move by <= 0.02).
 
     All settings start at the same row, and fewer pairs are the first of many: three coupled runs serve the grid.
     """
-    grid = GRID | (grid or {})
-    most_steps, most_pairs = int(max(grid["steps"])), int(max(grid["pairs"]))
+    most_steps, most_pairs = int(max(GRID["steps"])), int(max(GRID["pairs"]))
     rows = inputs(values, most_steps)
 
     def run(pairs: int, scale: float, rows: Array) -> Array:
         states = starts(filter, pairs, scale, np.random.default_rng(seed))
         with one_thread():
-            return coupled(filter, states, rows, floor, THREADS)
+            return coupled(filter, states, rows, FLOOR, THREADS)
 
     with part(1, 2):
         many = run(most_pairs, 1.0, rows)
-    wanted = [(int(steps), PAIRS, 1.0) for steps in grid["steps"]]
-    wanted += [(STEPS, int(pairs), 1.0) for pairs in grid["pairs"]]
-    wanted += [(STEPS, PAIRS, float(scale)) for scale in grid["scale"]]
+    wanted = [(int(steps), PAIRS, 1.0) for steps in GRID["steps"]]
+    wanted += [(STEPS, int(pairs), 1.0) for pairs in GRID["pairs"]]
+    wanted += [(STEPS, PAIRS, float(scale)) for scale in GRID["scale"]]
     found = []
     for steps, pairs, scale in dict.fromkeys(wanted):
         distances = many[:pairs, :steps] if scale == 1.0 else run(pairs, scale, rows[:steps])
-        rates = (decay(part, floor).rate for part in (distances, finite_horizon(distances)))
+        rates = (decay(part, FLOOR).rate for part in (distances, finite_horizon(distances)))
         found.append(Setting(min(steps, len(rows)), pairs, scale, *rates))
     return tuple(found)
 

@@ -152,9 +152,7 @@ class Setting(NamedTuple):
     rho: float
 
 
-def robustness(
-    filter: Filter[Any], values: Array, *, score: Callable[[AnyLaw, Array], Array] | None = None, seed: int = 0
-) -> tuple[Setting, ...]:
+def robustness(filter: Filter[Any], values: Array, *, seed: int = 0) -> tuple[Setting, ...]:
     """The rate when steps, copies, scale and window vary one at a time around 200, 5, 1 and 20 .. 100."""
     rows = inputs(values, max(GRID["steps"]))
     wanted = [(steps, COPIES, 1.0, WINDOW) for steps in GRID["steps"]]
@@ -162,7 +160,7 @@ def robustness(
     wanted += [(STEPS, COPIES, scale, WINDOW) for scale in GRID["scale"]]
     wanted += [(STEPS, COPIES, 1.0, window) for window in GRID["window"]]
     most = max(GRID["copies"])
-    runs = {scale: coupled_scores(filter, rows, most, scale, score, seed) for scale in each(GRID["scale"])}
+    runs = {scale: coupled_scores(filter, rows, most, scale, seed=seed) for scale in each(GRID["scale"])}
     found = []
     for steps, copies, scale, window in dict.fromkeys(wanted):
         result = _forgetting(runs[scale][: copies + 1, :steps], window, scale)
