@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jointset.algebra.covariance import Covariance
 from jointset.contracts import Array, Index
 from jointset.storage import storable
 from jointset.support.cached import cached_property
@@ -167,11 +168,7 @@ class WindowLaw:
         """How many independent readings those `seen` (..., H N) amount to, and all; see `Law.effective_sensors`."""
         plain = np.ones(self.center.shape[-2:])
         alike = WindowLaw(plain, plain, self.basis, self.roots, self.factor).covariance()
-        sd = np.sqrt(alike.diagonal())
-        squares, weight = (alike / np.outer(sd, sd)) ** 2, seen.astype(float)
-        some = (weight * (weight @ squares)).sum(-1)
-        every = np.broadcast_to(squares.sum(), some.shape)
-        return weight.sum(-1) ** 2 / np.maximum(some, 1.0), seen.shape[-1] ** 2 / every
+        return Covariance(alike).effective_sensors(seen)
 
     def rescale(self, shift: Array, scale: Array) -> WindowLaw:
         """Law of shift + scale * Y, sensor by sensor."""

@@ -30,9 +30,7 @@ SIZES = (125, 250, 500, 1000, 2000, 3500)  # the paper's grid begins at 500
 ROOM = 1.5  # scores for a window of one
 
 SLOW = -0.25  # power of m_eff above which errors fall too slowly
-BEYOND = (
-    1.75  # errors over those foreseen that are too large: at most 5 % of stationary series of 1,551 scores have them
-)
+BEYOND = 1.75  # errors over those foreseen that are too large: at most 5 % of stationary series of 1,551 have them
 SETTLED = 0.03  # a width that moves by less than this share has settled
 
 

@@ -20,18 +20,9 @@ BACKBONES: dict[str, type[Backbone]] = {
     "transformer": TransformerBackbone,
     "stgnn": STGNNBackbone,
 }
-RESULTS = {
-    "weights",
-    "constant",
-    "mean",
-    "spread",
-    "near",
-    "calendar",
-    "day",
-    "scale",
-    "shift",
-    "model",
-}  # set by fit, not by the user
+RESULTS = {  # set by fit, not by the user
+    *("weights", "constant", "mean", "spread", "near", "calendar", "day", "scale", "shift", "model")
+}
 
 
 def backbone(name: str, **options: Any) -> Backbone:

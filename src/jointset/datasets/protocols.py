@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.errors import InputError, require
+from jointset.errors import require, require_known
 from jointset.panel import Panel
 
 PAPER = (0.7, 0.1, 0.1, 0.1)
@@ -54,8 +54,7 @@ def default_protocol(name: str) -> str:
 
 def protocol_named(name: str) -> Protocol:
     """A protocol by name."""
-    if name not in PROTOCOLS:
-        raise InputError(f"unknown protocol {name!r}: choose one of {', '.join(PROTOCOLS)}")
+    require_known(name, PROTOCOLS, f"unknown protocol {name!r}")
     return PROTOCOLS[name]
 
 

@@ -71,7 +71,7 @@ def make_app(networks: Mapping[str, Network], guard: Guard | None = None) -> Gua
     for kind in (HTTPException, RequestValidationError, InputError, StoreError, sqlite3.Error, Busy, Exception):
         app.add_exception_handler(kind, _told)
     _add_routes(app)
-    _add_page(app)
+    add_page(app)
     return Guarded(app, guard)
 
 
@@ -180,6 +180,10 @@ def _add_routes(app: FastAPI) -> None:
         """What the model says of itself: coverage to expect, drift, sensors that are silent or stuck."""
         return _json(await run_in_threadpool(answers.trust, network_of(request, name)))
 
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return HTMLResponse(docs_page(app.openapi()))
+
     @app.get("/networks", tags=["service"])
     async def networks(request: Request) -> Response:
         """The networks served here, their sensors and their cadence."""
@@ -241,13 +245,3 @@ def _utf8(parts: Iterator[str]) -> Iterator[bytes]:
 
 def _number_or_text(when: str) -> int | str:
     return int(when) if WHOLE.fullmatch(when) else when
-
-
-def _add_page(app: FastAPI) -> None:
-    """The page for operators, and a plain page about the routes."""
-
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> Response:
-        return HTMLResponse(docs_page(app.openapi()))
-
-    add_page(app)

@@ -22,11 +22,8 @@ SHARES = np.array([0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.4, 0.6, 0.8, 0.95]
 NONE = 0.5  # weight of a = 0 before any score is seen
 COEFFICIENTS = 10  # values of rho, of 1 - rho from
 QUICKEST, SLOWEST = 0.6, 2.0  # this to that over m
-PERIOD, FEWEST, MOST = (
-    20,
-    12,
-    2000,
-)  # steps of the shortest period that is looked at, and how many are, at least and most
+PERIOD = 20  # steps of the shortest period that is looked at
+FEWEST, MOST = 12, 2000  # periods that are looked at, at least and most
 
 
 def slow_time(hits: Array, ranks: Array, errors: float) -> float:
