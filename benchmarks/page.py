@@ -24,7 +24,7 @@ from browser import OPENER, browser
 from jointset import generate_grssf
 from jointset.live.standing import Clock
 from jointset.live.opening import open_network
-from jointset.live.snapshots import to_bytes
+from jointset.storage import to_bytes
 from jointset.live.standing import parts_of
 from jointset.live.store import FILE, ROW, Entry, Store
 from jointset.methods import predictor_for

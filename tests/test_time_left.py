@@ -37,7 +37,7 @@ def place(tmp_path, monkeypatch):
     monkeypatch.setattr("jointset.terminal.PAUSE", 0.0)
     monkeypatch.setattr("jointset.writing.PIECE", 300)
     monkeypatch.setattr("jointset.inputs.reading.LARGE", 0)
-    monkeypatch.setattr("jointset.support.counted_file.MIB", 1000)
+    monkeypatch.setattr("jointset.support.files.MIB", 1000)
     return tmp_path
 
 

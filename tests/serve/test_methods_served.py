@@ -7,9 +7,9 @@ pytest.importorskip("fastapi")
 
 from jointset.live.answers import answer_of
 from jointset.live.formats import Whole
-from jointset.live.snapshots import from_bytes, to_bytes
 from jointset.live.standing import engine_for, of_parts, parts_of, start, taken
 from jointset.methods import load_predictor, predictor_for
+from jointset.storage import from_bytes, to_bytes
 
 
 @pytest.mark.parametrize("name", ["kalman:box", "quick", "factor", "rolling+auto", "ewma+agaci", "copula", "spci"])

@@ -20,8 +20,8 @@ from jointset.errors import InputError
 from jointset.live import copying
 from jointset.live.network import AS_USUAL
 from jointset.live.opening import open_network
-from jointset.live.snapshots import from_bytes, to_bytes
 from jointset.live.store import VERSION, Store
+from jointset.storage import from_bytes, to_bytes
 
 OLD_STORE = Path(__file__).parents[1] / "data" / "store-before-even-jumps.tar.xz"
 

@@ -44,9 +44,9 @@ from jointset.inputs.reading_tables import (
     not_a_number,
 )
 from jointset.panel import Panel
-from jointset.support.counted_file import CountedFile
 from jointset.support.files import (
     NUMBER,
+    CountedFile,
     decimal_point,
     file_delimiter,
     file_suffix,

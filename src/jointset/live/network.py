@@ -20,11 +20,11 @@ from jointset.live.alarms import Alarms
 from jointset.live.answers import Answer
 from jointset.live.formats import Reader
 from jointset.live.joining import Held, Rule
-from jointset.live.snapshots import to_bytes
 from jointset.live.standing import Standing, parts_of
 from jointset.live.store import LATE, ROW, Entry, Store, StoreError
 from jointset.live.work import Act, Post, Work
 from jointset.predicting.limits import UNLIMITED, Limits
+from jointset.storage import to_bytes
 
 WAITING = 1_000  # requests that may wait; more are told to come back
 WAITING_BYTES = 128 * 2**20  # of their bodies

@@ -15,10 +15,10 @@ from jointset.live.alarms import Alarms
 from jointset.live.network import AS_USUAL, Network, Settings
 from jointset.live.relearning import recalibrated
 from jointset.live.schema import bring_up
-from jointset.live.snapshots import from_bytes
 from jointset.live.standing import Standing, engine_for, of_parts, replayed, start
 from jointset.live.store import FILE, Store, StoreError, readable
 from jointset.methods import load_predictor
+from jointset.storage import from_bytes
 from jointset.support.atomic import held
 from jointset.writing import new_folder
 

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,7 @@ from jointset.errors import InputError, require
 
 NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE)
 DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
-
-
+MIB = 2**20
 MARKS = {b"PAR1": ".parquet", b"PK\x03\x04": ".npz", b"\x1f\x8b": ".csv.gz"}  # first bytes of what a pipe may hold
 
 
@@ -157,3 +156,32 @@ def load_numpy(path: Path) -> Any:
         return np.load(path, allow_pickle=False)
     except ValueError:  # numpy takes any other content for a pickle
         raise InputError("not a NumPy file (damaged, or a pickle, which is never loaded): write it again") from None
+
+
+class CountedFile:
+    """The bytes of a file; told are MiB, to what `counting` makes when it is given how many there are."""
+
+    def __init__(self, path: Path, counting: Callable[..., Callable[[int], None]]) -> None:
+        self._file = path.open("rb")
+        self._more, self._rest = counting(-(-path.stat().st_size // MIB), "MiB"), 0
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        found = self._file.read(size)
+        whole, self._rest = divmod(self._rest + len(found), MIB)
+        if whole:
+            self._more(whole)
+        return found
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._file.closed
+
+    def close(self) -> None:
+        """Read no more."""
+        self._file.close()
