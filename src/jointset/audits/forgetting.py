@@ -95,13 +95,9 @@ def coupled_scores(
 ) -> Array:
     """Scores (copies + 1, T) of coupled copies on rows of readings (T, N), the unperturbed copy first."""
     states = starts(filter, copies, scale, np.random.default_rng(seed))
-    rule = _root_distance if score is None else score
+    rule = score or (lambda laws, y: np.sqrt(laws.mahalanobis(y)))
     pairs = zip(trajectories(filter, states, values), values, strict=True)
     return np.stack([rule(laws, np.broadcast_to(y, laws.mean.shape)) for laws, y in pairs], axis=1)
-
-
-def _root_distance(laws: AnyLaw, y: Array) -> Array:
-    return np.sqrt(laws.mahalanobis(y))
 
 
 def _forgetting(scores: Array, window: tuple[int, int], scale: float) -> Forgetting:

@@ -150,17 +150,12 @@ def _methods_of(item: str) -> Sequence[str]:
     return [
         base + ("" if rule == TABLE[name].rule else f"+{rule}")
         for name in dict.fromkeys(members)
-        for base in _shapes_of(name)
+        for base in (name, *(f"{name}:{other}" for other in TABLE[name].geometries[1:]))
         for rule in dict.fromkeys((*GRID_RULES, TABLE[name].rule))
     ]
 
 
 GRID_RULES = ("split", "aci", "agaci", "dtaci", "pid", "auto")  # of the recorded grid; others are asked for by name
-
-
-def _shapes_of(method: str) -> tuple[str, ...]:
-    """A method in every geometry that it has."""
-    return (method, *(f"{method}:{other}" for other in TABLE[method].geometries[1:]))
 
 
 def backbones_named(text: str) -> list[str]:

@@ -97,22 +97,19 @@ class AgACI(Limited[AgACIState]):
             level + gamma * (self.alpha - (score > own))
             for level, gamma, own in zip(state.levels, self.gammas, radii, strict=True)
         )
+        beyond = self.tail and min(state.levels) < tail_edge(len(state.pool.scores))
         return AgACIState(
             tuple(levels),
             slide(state.pool, score, self.lookback),
             update_boa(state.aggregation, regret, self.rates),
             state.ceiling,
             state.steps + 1,
-            state.limited + self._any_limited(state, radii),
+            state.limited + (beyond or any(map(math.isinf, radii))),
         )
 
     def _expert_radii(self, state: AgACIState) -> list[float]:
         radius_at = tail_radius if self.tail else score_quantile
         return [radius_at(state.pool.scores, level) for level in state.levels]
-
-    def _any_limited(self, state: AgACIState, radii: list[float]) -> bool:
-        beyond = self.tail and min(state.levels) < tail_edge(len(state.pool.scores))
-        return beyond or any(map(math.isinf, radii))
 
     def _ceiling(self, scores: Array) -> float:
         if self.ceiling is not None:

@@ -87,7 +87,7 @@ class ByClock:
     def start(self, scores: Array, times: Array | None = None) -> ByClockState:
         """State after the calibration scores (m,), in order of time, and their times (m,) in epoch seconds."""
         values = calibration_scores(scores)
-        cadence = 0 if times is None else cadence_of(times)
+        cadence = 0 if times is None or len(times) < 2 else max(int(np.median(np.diff(times))), 0)
         if times is None or not cadence:
             return ByClockState(self.rule.start(values), (), (), 0.0, (), 0, 0)
         found = course_of(values, times, self.alpha)
@@ -166,11 +166,6 @@ class ByClock:
         if isinstance(self.rule, Auto) and isinstance(inner, AutoState):
             return self.rule.update(inner, score / course, lift)
         return self.rule.update(inner, score / (course * lift))
-
-
-def cadence_of(times: Array) -> int:
-    """Usual seconds between rows; 0 where there are fewer than two, or they do not go forward."""
-    return max(int(np.median(np.diff(times))), 0) if len(times) > 1 else 0
 
 
 def _place(when: int) -> tuple[int, int, float]:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from jointset.checks.blocks import CALIBRATION, HOUR, block, block_with_gaps
-from jointset.contracts import Region
 from jointset.errors import InputError
 from jointset.joint_predictor import JointPredictor, Run
 from jointset.methods import load_predictor
@@ -190,14 +189,10 @@ def the_middle_is_inside(predictor: JointPredictor) -> None:
     for y in block(12).values[4:]:
         region = predictor.predict()
         middle = np.array(region.center)
-        middle[rng.permutation(len(middle))[: rng.integers(_has_hole(region), len(middle))]] = np.nan
+        hole = bool(getattr(region, "log_volume_filled", region.log_volume) > region.log_volume)  # in its middle
+        middle[rng.permutation(len(middle))[: rng.integers(hole, len(middle))]] = np.nan
         expect(bool(region.contains(middle)) or not np.all(region.half_width > 0), "the middle of a set is outside")
         predictor.update(y)
-
-
-def _has_hole(region: Region) -> bool:
-    """Whether a set leaves out its middle."""
-    return bool(getattr(region, "log_volume_filled", region.log_volume) > region.log_volume)
 
 
 # ---------------------------------------------------------------------- gaps and refusals

@@ -301,16 +301,14 @@ class GraphLGSSM:
                 t, state = off_rest.from_row(t, state)
                 continue
             stop = int(breaks[np.searchsorted(breaks, t)])
-            predicted = self._modes_at_rest(inputs[:, t:stop], self._to_modes(state.mean))
+            first = self._to_modes(state.mean)  # complete rows: m_{t+1} = a m_t + input_t, one filter a mode
+            later = first_order(self.steady.closed_loop, inputs[:, t:stop], first)
+            predicted = np.hstack([first[:, None], later])
             at_rest[:, t : stop + 1] = predicted[:, : len(values) - t]
             t, state = stop, KalmanState(self._from_modes(predicted[:, -1]))
             if stop < len(values):
                 t, state = off_rest.from_row(stop, state)
         return off_rest.laws(self._from_modes(at_rest.T), self.emitted), state
-
-    def _modes_at_rest(self, inputs: Array, first: Array) -> Array:
-        """Predicted modes (N, T + 1) through complete rows: m_{t+1} = a m_t + input_t, one filter a mode."""
-        return np.hstack([first[:, None], first_order(self.steady.closed_loop, inputs, first)])
 
     def law_sizes(self, values: Array) -> Array:
         """Numbers (T,) that the law of each row (T, N) holds, at most: what gaps leave behind lives for some steps."""

@@ -100,7 +100,8 @@ class Alarms:
         require(config.days_between > 0, f"days between false alarms must be positive, got {config.days_between}")
         self.config, self.sensors, self.n = config, tuple(sensors), len(sensors)
         self.place = {name: i for i, name in enumerate(self.sensors)}
-        self.near = _closed(np.zeros((self.n, self.n)) if neighbours is None else np.asarray(neighbours))
+        edges = np.zeros((self.n, self.n)) if neighbours is None else np.asarray(neighbours)
+        self.near = (edges > 0) | (edges.T > 0) | np.eye(self.n, dtype=bool)  # oneself included
         self.cadence = cadence
         self.rows_a_day = DAY / (cadence or USUAL_CADENCE)
         around = Neighbourhoods(edges_of(neighbours), self.n)
@@ -302,11 +303,6 @@ def state_from_json(text: str) -> State:
     fresh = None if fields["fresh"] is None else tuple(fields["fresh"])
     local = None if fields.get("local") is None else local_of(fields["local"])
     return State(**{**fields, **arrays, "open": opened, "over": over, "fresh": fresh, "local": local})
-
-
-def _closed(neighbours: Array) -> Array:
-    """Who is near whom (N, N), oneself included."""
-    return (neighbours > 0) | (neighbours.T > 0) | np.eye(len(neighbours), dtype=bool)
 
 
 def _normed(shares: Array) -> Array:

@@ -143,7 +143,8 @@ def _add_routes(app: FastAPI) -> None:
     ) -> Response:
         """Past rows, oldest first: the last `limit`, or the first `limit` after a number."""
         network = network_of(request, name)
-        first, last = (None if when is None else seconds_of(_number_or_text(when), "time") for when in (since, until))
+        moments = (int(when) if when and WHOLE.fullmatch(when) else when for when in (since, until))
+        first, last = (None if when is None else seconds_of(when, "time") for when in moments)
         wanted = tuple(field.strip() for field in fields.split(",") if field.strip())
         asked = history.Asked(limit, after, before, first, last, wanted).checked()
         return await run_in_threadpool(_history, network, asked, format)
@@ -241,7 +242,3 @@ def _history(network: Network, asked: history.Asked, format: str) -> Response:
 
 def _utf8(parts: Iterator[str]) -> Iterator[bytes]:
     return (part.encode() for part in parts)
-
-
-def _number_or_text(when: str) -> int | str:
-    return int(when) if WHOLE.fullmatch(when) else when

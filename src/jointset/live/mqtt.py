@@ -110,7 +110,8 @@ class Bridge:
         pause = self.first
         while not self._over.is_set():
             try:
-                async with self.address.client(self._last_word()) as client:
+                will = aiomqtt.Will(f"{self.topics.base}/status", "offline", 1, True)
+                async with self.address.client(will) as client:
                     client._client.manual_ack_set(True)  # aiomqtt leaves this to paho
                     pause = self.first
                     await self._session(client)
@@ -224,9 +225,6 @@ class Bridge:
             told = discovery(self.topics, name, self.prefix) if self.prefix else {}
             found += [Sent(topic, json.dumps(entity), 1) for topic, entity in told.items()] + self._standing(name)
         return found
-
-    def _last_word(self) -> aiomqtt.Will:
-        return aiomqtt.Will(f"{self.topics.base}/status", "offline", 1, True)
 
     async def _tell(self) -> None:
         while True:

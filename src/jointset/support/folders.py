@@ -40,14 +40,11 @@ def model_place(path: str | Path) -> Path:
     """The folder of a model to be saved, refused when something else is there."""
     folder = Path(path)
     with writing_to(folder):
-        free = not folder.exists() or (folder.is_dir() and ((folder / "model.json").is_file() or _is_bare(folder)))
+        free = not folder.exists() or (folder / "model.json").is_file()
+        if not free and folder.is_dir():  # with nothing but what a killed first save left, or a new volume has
+            free = all(name in FRESH or LEFT_OVER.fullmatch(name) for name in os.listdir(folder))
     require(free, f"{folder} exists and is not a model folder: choose another name")
     return folder
-
-
-def _is_bare(folder: Path) -> bool:
-    """Whether a folder holds nothing, or only what a killed first save left or a new volume has."""
-    return all(name in FRESH or LEFT_OVER.fullmatch(name) for name in os.listdir(folder))
 
 
 def save_folder(path: str | Path, parts: dict[str, Any]) -> None:

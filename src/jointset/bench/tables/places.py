@@ -51,7 +51,9 @@ class Places:
             name = self.best_non_filter(at)
             return None if name is None else self.measured.find(at._replace(method=name))
         if at.backbone == BEST_BACKBONE:
-            return self._best(self._over_backbones(at))
+            key = (at.cell, at.method, at.variant or "", at.limit_steps or 0)
+            rows = self.measured.summaries.items()
+            return self._best(one for (cell, _, *rest), one in rows if (cell, *rest) == key)
         return self.measured.find(at)
 
     def told(self, at: At) -> bool:
@@ -75,10 +77,6 @@ class Places:
 
     def _non_filters(self, at: At) -> dict[str, Summary]:
         return {name: one for name in non_filters() if (one := self.measured.find(at._replace(method=name)))}
-
-    def _over_backbones(self, at: At) -> list[Summary]:
-        key = (at.cell, at.method, at.variant or "", at.limit_steps or 0)
-        return [one for (cell, _, *rest), one in self.measured.summaries.items() if (cell, *rest) == key]
 
     def _best(self, summaries: Iterable[Summary], only_at_target: bool = False) -> Summary | None:
         """The tightest of those at target, else the tightest."""
