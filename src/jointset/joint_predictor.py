@@ -15,9 +15,9 @@ from jointset.calibration.any_rule import AnyRule, moved, one_score
 from jointset.calibration.gap_levels import after_reading, in_own_units, rescaled_gaps, shown_radii
 from jointset.contracts import Array, Filter, Fittable, Forecast, Reading, Readings, Region, Score
 from jointset.errors import InputError, require
-from jointset.horizons.around import predicted_ahead, run_through, stepped
 from jointset.horizons.calibrating_ahead import calibrate
 from jointset.horizons.horizon import Horizon
+from jointset.horizons.passes_ahead import predicted_ahead, run_through, stepped
 from jointset.horizons.sets_ahead import AheadSets
 from jointset.inputs.graph_edges import Edges
 from jointset.inputs.labels import panel_of, reading_of, require_sensors

@@ -118,6 +118,12 @@ class Sizes:
         """mean_i 2 h_i."""
         return 2.0 * np.mean(self.half_width, axis=-1)
 
+    @property
+    def log_volume(self) -> Array:
+        """(1/N) sum_i log 2 h_i: of a box; sets of another shape have their own."""
+        with np.errstate(divide="ignore"):
+            return np.log(2.0 * self.half_width).mean(-1)
+
     def ordered(self, y: Reading) -> Array:
         """Readings (..., N) as they are; a series, mapping or data frame of one row by its labels."""
         return in_order(y, self.sensors)
@@ -243,12 +249,6 @@ class Box(_AroundLaw):
         read = measured_maximum(np.zeros(y.shape[:-1]), np.isnan(y), self.law, self.gaps.level)
         held = held_maximum(self.gaps.own_radius(self.radius, y), read, self.gaps)
         return shares_of(held, self.radius)[..., None]
-
-    @property
-    def log_volume(self) -> Array:
-        """(1/N) sum_i log 2 h_i."""
-        with np.errstate(divide="ignore"):
-            return np.log(2.0 * self.half_width).mean(-1)
 
 
 @dataclass(frozen=True, repr=False)

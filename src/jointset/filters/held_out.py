@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from jointset.abilities import Several
@@ -59,24 +59,20 @@ def run_of(filter_: Filter[State], values: Array, state: State, *times: Array | 
 
 def blocks_of_laws(filter_: Filter[Any], panel: Panel) -> Iterator[tuple[int, AnyLaw]]:
     """Laws of consecutive rows of a panel from a fresh state, with the first row of each block."""
-    state = filter_.start()
-    for first, values, times in _blocks(filter_, panel):
-        laws, state = normal_run(filter_, values, state, *times)
-        yield first, laws
+    return _blocks(normal_run, filter_, panel)
 
 
 def blocks_of_parts(filter_: Filter[Any], panel: Panel) -> Iterator[tuple[int, Sequence[AnyLaw]]]:
     """The same of every part of the filter."""
-    state = filter_.start()
-    for first, values, times in _blocks(filter_, panel):
-        laws, state = run_of(filter_, values, state, *times)
-        yield first, laws
+    return _blocks(run_of, filter_, panel)
 
 
-def _blocks(filter_: Filter[Any], panel: Panel) -> Iterator[tuple[int, Array, tuple[Array, ...]]]:
-    """First row, values and, where the filter takes them, times of every block."""
+def _blocks(run: Callable[..., Any], filter_: Filter[Any], panel: Panel) -> Iterator[tuple[int, Any]]:
     rows, n = panel.values.shape
     size, stamps = max(1, BLOCK // n**2), panel.timestamps if follows_clock(filter_) else None
+    state = filter_.start()
     for first in range(0, rows, size):
         block = slice(first, first + size)
-        yield first, panel.values[block], () if stamps is None else (stamps[block],)
+        times = () if stamps is None else (stamps[block],)
+        laws, state = run(filter_, panel.values[block], state, *times)
+        yield first, laws

@@ -219,12 +219,6 @@ class IntervalBox(Sizes):
         return LowRankLaw(self.center, sd**2, np.zeros((*sd.shape, 0)))
 
     @property
-    def log_volume(self) -> Array:
-        """(1/N) sum_i log 2 h_i."""
-        with np.errstate(divide="ignore"):
-            return np.log(2.0 * self.half_width).mean(-1)
-
-    @property
     def log_volume_filled(self) -> Array:
         """The volume: a box has no hole."""
         return self.log_volume
