@@ -46,16 +46,11 @@ def report_command(
         page = model_page(folder, rows, folder / "report.html" if out is None else out, asked)
     else:
         require(rows is None, f"{folder} is not a model folder: rows go with a model that `jointset fit` wrote")
-        page = benchmark_page(folder, out)
+        from jointset.bench.report import write_report
+
+        with busy("writing the page"):
+            page = write_report(folder, out)
     typer.echo(f"Open {page} in a browser ({page.stat().st_size / 1e6:.1f} MB).")
-
-
-def benchmark_page(folder: Path, out: Path | None) -> Path:
-    """Write the page of a benchmark's results."""
-    from jointset.bench.report import write_report
-
-    with busy("writing the page"):
-        return write_report(folder, out)
 
 
 def model_page(folder: Path, rows: Path | None, out: Path, asked: readings.Asked) -> Path:
