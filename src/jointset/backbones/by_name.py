@@ -20,9 +20,8 @@ BACKBONES: dict[str, type[Backbone]] = {
     "transformer": TransformerBackbone,
     "stgnn": STGNNBackbone,
 }
-RESULTS = {  # set by fit, not by the user
-    *("weights", "constant", "mean", "spread", "near", "calendar", "day", "scale", "shift", "model")
-}
+# what fit sets, not the user
+RESULTS = {"weights", "constant", "mean", "spread", "near", "calendar", "day", "scale", "shift", "model"}
 
 
 def backbone(name: str, **options: Any) -> Backbone:

@@ -120,7 +120,10 @@ class Auto(Limited[AutoState]):
 
     def update(self, state: AutoState, score: float, lift: float = 1.0) -> AutoState:
         """State after one score; NaN or nothing leaves it as it is. The set had `lift` times the radius."""
-        if math.isnan(score) or (x := _log(score)) < state.least:
+        return state if math.isnan(score) else self._after(state, score, lift)
+
+    def _after(self, state: AutoState, score: float, lift: float = 1.0) -> AutoState:
+        if (x := _log(score)) < state.least:
             return state
         jump = JUMP * state.spread
         own = [size + quantile for size, quantile in zip(state.sizes, state.quantiles, strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -39,8 +40,8 @@ class Stepwise(Calibration[State]):
     `_after` is the state after a score that is a number.
     """
 
-    def _after(self, state: State, score: float) -> State:
-        raise NotImplementedError
+    @abstractmethod
+    def _after(self, state: State, score: float) -> State: ...
 
     def update(self, state: State, score: float) -> State:
         """State after one score; NaN leaves it as it is."""
