@@ -22,7 +22,6 @@ from jointset.live import network as network_module
 from jointset.live.feed import past_of
 from jointset.live.happenings import change
 from jointset.live.heads import BoundedHeads, make_room
-from jointset.live.history import Asked
 from jointset.live.incidents import cause
 from jointset.live.line_protocol import points
 from jointset.live.listening import OnceAMinute
@@ -166,7 +165,7 @@ def test_bytes_that_wait_are_bounded(network, rows, monkeypatch):
 def test_the_past_is_told_some_rows_at_a_time(network, rows, monkeypatch):
     monkeypatch.setattr(history, "PIECE", 5)
     answered(network, rows[:12])
-    assert [len(texts) for texts in past_of(network, Asked(10_000, 0, 13))] == [5, 5, 2]
+    assert [len(texts) for texts in past_of(network, 0, 12)] == [5, 5, 2, 0]
 
 
 def test_bodies_on_their_way_are_bounded_together(network, rows):

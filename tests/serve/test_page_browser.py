@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -150,3 +151,14 @@ def test_a_sensor_that_stands_still_is_told_in_the_table_though_no_row_follows(s
     service.send(values, 0, Panel(values, PANEL.sensors, times))
     window.open(f"{service.address}/#city")
     window.settled("/s005▲ stuck/.test(document.querySelector('table.health')?.textContent)")
+    window.settled("/Sensor stuck *now/.test(document.querySelector('.incidents')?.textContent)")
+    service.stop()
+    with sqlite3.connect(service.folder / "store" / "city" / "readings.db") as store:
+        store.execute("DELETE FROM changes")  # as the store does with what is older than it keeps
+    service.start()
+    service.ready()
+    window.open("about:blank")
+    window.open(f"{service.address}/#city")
+    window.settled("document.querySelector('.scores canvas') !== null")
+    window.settled("/Sensor stuck *now/.test(document.querySelector('.incidents')?.textContent)")
+    window.settled("document.querySelector('.verdict')?.textContent.includes('s005')")

@@ -1,5 +1,6 @@
 """Who may ask, how often and how much; what is told to browsers; what listens only on this machine."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -149,17 +150,71 @@ def test_listeners_hear_rows_and_catch_up(served, rows):
         assert heard["values"] == rows[5]["values"]
 
 
-def test_a_listener_that_is_too_slow_is_let_go(model, rows, tmp_path, monkeypatch):
+def heard_after(client, row):
+    """What a listener that was cut off after a row is told, up to now."""
+    with client.websocket_connect(f"{LIVE}?after={row}") as socket:
+        found = [socket.receive_json()]
+        changes = [one for one in client.get("/city/alarms?limit=1000").json()["changes"] if one["row"] > row]
+        while sum(one["type"] != "alarm" for one in found) <= found[0]["row"] - row or len(changes) > sum(
+            one["type"] == "alarm" for one in found
+        ):
+            found.append(socket.receive_json())
+    return found
+
+
+def test_a_listener_that_was_cut_off_hears_of_alarms_and_actions_too_in_order(served, rows):
+    client, broken = served.client, [{**row, "values": {**row["values"]}} for row in rows[:60]]
+    for row in broken[10:]:
+        row["values"]["s003"] = None
+    with client.websocket_connect(LIVE) as socket:
+        client.post("/city/observations", json=broken[:50])
+        alarm = client.get("/city/alarms").json()["alarms"][0]["id"]
+        client.post(f"/city/alarms/{alarm}/acknowledge")
+        client.post("/city/observations", json=broken[50:])
+        live = [socket.receive_json()]
+        while len(live) < 64:
+            live.append(socket.receive_json())
+    caught = heard_after(client, 5)
+    assert caught[0]["after"] == 5
+    assert [one["type"] for one in live[1:]].count("alarm") == 2
+    assert live[1:] == sorted(live[1:], key=lambda one: (one["row"], one["type"] == "alarm"))
+    assert caught[1:] == [one for one in live[1:] if one["row"] > 5]
+    assert heard_after(client, 51)[1:] == [one for one in live[1:] if one["row"] > 51]
+
+
+def test_a_listener_that_was_away_too_long_is_told_from_where_it_goes_on(served, rows, monkeypatch):
+    monkeypatch.setattr(feed, "CATCH_UP", 10)
+    broken = [{**row, "values": {**row["values"], "s003": None}} for row in rows[:40]]
+    served.client.post("/city/observations", json=broken)
+    with served.client.websocket_connect(f"{LIVE}?after=2") as socket:
+        hello, *told = [socket.receive_json() for _ in range(12)]
+    assert (hello["row"], hello["after"]) == (40, 30)
+    assert [one["row"] for one in told if one["type"] == "row"] == [*range(31, 41)]
+    assert [one["event"] for one in told if one["type"] == "alarm"] == ["raised"]  # of row 21, all the same
+
+
+def test_a_listener_that_is_too_slow_is_let_go_but_not_for_the_size_of_one_request(served, rows, monkeypatch):
     monkeypatch.setattr(feed, "WAITING", 3)
-    network = open_network("city", model, tmp_path)
-    with client_of({"city": network}) as client:
-        with client.websocket_connect(LIVE) as socket:
-            assert socket.receive_json()["type"] == "hello"
-            client.post("/city/observations", json=rows[:20])
-            closed = socket.receive()
-            assert closed["type"] == "websocket.close" and "after" in closed["reason"]
-        assert client.get("/ready").status_code == 200
-    network.close()
+    client, usual, goes_on = served.client, feed._tell, threading.Event()
+
+    async def stalled(*given):
+        while not goes_on.is_set():
+            await asyncio.sleep(0.01)
+        await usual(*given)
+
+    with client.websocket_connect(LIVE) as socket:
+        assert socket.receive_json()["type"] == "hello"
+        client.post("/city/observations", json=rows[:20])
+        assert [socket.receive_json()["row"] for _ in range(20)] == [*range(1, 21)]
+    monkeypatch.setattr(feed, "_tell", stalled)
+    with client.websocket_connect(LIVE) as socket:
+        client.post("/city/observations", json=rows[20:30])
+        client.post("/city/observations", json=rows[30])
+        goes_on.set()
+        assert socket.receive_json()["type"] == "hello"
+        closed = socket.receive()
+        assert closed["type"] == "websocket.close" and "after" in closed["reason"]
+    assert client.get("/ready").status_code == 200
 
 
 def test_requests_that_wait_are_bounded(model, rows, tmp_path, monkeypatch):

@@ -1,8 +1,9 @@
 """Rows and changes of alarms, told to sockets as they come; a listener that is too slow is let go.
 
-A socket that gives `?after=NUMBER` first gets the rows after it from the store, so that one that was cut off misses
-nothing. One that gives `?ahead=true` also gets the sets of the next steps, as `/region?horizon=` has them, whenever it
-has heard all rows; of a model that was fitted with a horizon. Messages are objects:
+A socket that gives `?after=NUMBER` first gets what came after it from the store, so that one that was cut off misses
+nothing; of rows the last 10,000, after the number that its `hello` names. One that gives `?ahead=true` also gets the
+sets of the next steps, as `/region?horizon=` has them, whenever it has heard all rows; of a model that was fitted with
+a horizon. Messages are objects:
 `{"type": "hello" | "row" | "alarm" | "action" | "ahead", ...}`.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -20,7 +22,7 @@ from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 from jointset.live.answers import region
 from jointset.live.history import FIELDS, Asked, pieces, row_of_history
 from jointset.live.network import Network
-from jointset.live.store import ACTION, Entry
+from jointset.live.store import ACTION, LATE, ROW, Entry
 
 LISTENERS = 100  # of one network
 WAITING = 1_000  # messages that may wait for one listener
@@ -62,12 +64,13 @@ class Feed:
         if not self.listeners:
             return
         news = [News(entry.number, message(entry, self.network.sensors)) for entry in entries]
-        news += [News(number, json.dumps({"type": "alarm", "row": number, **one})) for number, one in changes]
+        news += [News(number, alarm(number, one)) for number, one in changes]
+        news.sort(key=lambda one: one.number)  # a change of an alarm right behind its row
         self.loop.call_soon_threadsafe(self._tell, news)
 
     def _tell(self, news: list[News]) -> None:
         for listener in list(self.listeners):
-            if listener.qsize() + len(news) > WAITING:
+            if listener.qsize() > WAITING:  # whatever the size of one commit
                 self.listeners.discard(listener)
                 listener.put_nowait(None)
                 continue
@@ -80,6 +83,11 @@ def message(entry: Entry, sensors: tuple[str, ...]) -> str:
     if entry.kind == ACTION:
         return json.dumps({"type": "action", "row": entry.number, **entry.answer})
     return orjson.dumps({"type": "row", **row_of_history(entry, sensors, FIELDS)}).decode()
+
+
+def alarm(number: int, change: Any) -> str:
+    """What a listener is told of a change of an alarm."""
+    return json.dumps({"type": "alarm", "row": number, **change})
 
 
 async def serve_socket(socket: WebSocket, feed: Feed) -> None:
@@ -110,10 +118,11 @@ async def _tell(
 ) -> None:
     network, standing = feed.network, feed.network.standing
     now, sensors = standing.number, list(network.sensors)
-    await socket.send_text(json.dumps({"type": "hello", "row": now, "sensors": sensors, "horizon": standing.horizon}))
+    hello = {"type": "hello", "row": now, "sensors": sensors, "horizon": standing.horizon}
+    since = {} if after is None else {"after": max(after, now - CATCH_UP)}
+    await socket.send_text(json.dumps(hello | since))
     if after is not None:
-        asked = Asked(CATCH_UP, max(after, now - CATCH_UP), now + 1)
-        async for texts in iterate_in_threadpool(past_of(network, asked)):
+        async for texts in iterate_in_threadpool(past_of(network, after, now)):
             for text in texts:
                 await socket.send_text(text)
     if ahead:
@@ -126,7 +135,18 @@ async def _tell(
     await socket.close(TOO_SLOW, "too slow: connect again with ?after=ROW")
 
 
-def past_of(network: Network, asked: Asked) -> Iterator[list[str]]:
-    """What a listener is told of past rows, some at a time: it may be slow, and the past is long."""
-    for piece in pieces(network.store, asked):
-        yield [message(entry, network.sensors) for entry in piece]
+def past_of(network: Network, after: int, now: int) -> Iterator[list[str]]:
+    """What came after a number of the log, in its order, some at a time: a listener may be slow, and the past is long.
+
+    A change of an alarm stands behind the row it came with.
+    """
+    store, rows = network.store, Asked(CATCH_UP, max(after, now - CATCH_UP), now + 1)
+    changes = deque((number, one) for _, number, one in store.changes(beyond=after) if number <= now)
+    for piece in pieces(store, rows, (ROW, LATE, ACTION)):
+        texts = []
+        for entry in piece:
+            while changes and changes[0][0] < entry.number:
+                texts.append(alarm(*changes.popleft()))
+            texts.append(message(entry, network.sensors))
+        yield texts
+    yield [alarm(*one) for one in changes]

@@ -40,14 +40,14 @@ class Asked(NamedTuple):
         return self
 
 
-def pieces(store: Store, asked: Asked) -> Iterator[list[Entry]]:
-    """The rows asked for, oldest first, so many at once that memory stays small."""
+def pieces(store: Store, asked: Asked, kinds: tuple[str, ...] = (ROW, LATE)) -> Iterator[list[Entry]]:
+    """The entries asked for, oldest first, so many at once that memory stays small."""
     bounds: dict[str, Any] = {"before": asked.before, "since": asked.since, "until": asked.until}
     after, left = asked.after, asked.limit
     if after is None:
         after = store.start_of_last(asked.limit, **bounds) - 1
     while left > 0:
-        piece = list(store.entries(after, limit=min(PIECE, left), kinds=(ROW, LATE), **bounds))
+        piece = list(store.entries(after, limit=min(PIECE, left), kinds=kinds, **bounds))
         if not piece:
             return
         yield piece

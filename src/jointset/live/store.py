@@ -243,10 +243,10 @@ class Store:
         """The single readings that wait for the rest of their row."""
         return self.reader.execute("SELECT * FROM held ORDER BY step, sensor").fetchall()
 
-    def changes(self, after: int = 0, limit: int = -1) -> list[tuple[int, int, Any]]:
-        """Changes of alarms after an id: (id, number of the log, change), oldest first."""
-        query = "SELECT id, number, change FROM changes WHERE id > ? ORDER BY id LIMIT ?"
-        return [(i, number, json.loads(text)) for i, number, text in self.reader.execute(query, (after, limit))]
+    def changes(self, after: int = 0, limit: int = -1, beyond: int = 0) -> list[tuple[int, int, Any]]:
+        """Changes of alarms after an id and beyond a number of the log: (id, number, change), oldest first."""
+        query = "SELECT id, number, change FROM changes WHERE id > ? AND number > ? ORDER BY id LIMIT ?"
+        return [(i, number, json.loads(text)) for i, number, text in self.reader.execute(query, (after, beyond, limit))]
 
     def snapshot(self) -> tuple[int, bytes] | None:
         """The last whole snapshot and its number."""

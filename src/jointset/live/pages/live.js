@@ -19,7 +19,7 @@ class Live {
   async start() {
     await this.load();
     if (this.stopped) return;
-    this.line = new Line(this.name, () => this.last, { heard: (message) => this.hear(message), state: (state) => this.show(state) });
+    this.line = new Line(this.name, () => Math.max(this.last - 1, 0), { heard: (message) => this.hear(message), state: (state) => this.show(state) });
     this.timer = setInterval(() => this.look(), LOOK);
   }
 
@@ -36,17 +36,22 @@ class Live {
 
   async load() {
     // the last rows are drawn at once, the rest of the past when it is there
-    const [recent, told] = await Promise.all([service.columns(this.name, { limit: FIRST, detail: true }), service.json(`/${this.name}/alarms?limit=100000`)]);
+    const [recent] = await Promise.all([service.columns(this.name, { limit: FIRST, detail: true }), this.recall()]);
     this.begun = 0;
     this.fill(recent);
-    this.alarms.clear();
-    told.changes.forEach((change) => this.change(change));
     this.board.choose(this.leading());
     this.fresh = true;
     this.look();
     performance.mark("drawn");
     if (recent.rows === FIRST) await this.older(recent.numbers[0]);
     performance.mark("whole");
+  }
+
+  async recall() {
+    // the alarms as they stand: one that has been open for longer than the store keeps changes is in none of these
+    const told = await service.json(`/${this.name}/alarms?limit=100000`);
+    this.alarms.clear();
+    [...told.changes, ...told.alarms].forEach((change) => this.change(change));
   }
 
   async older(before) {
@@ -126,7 +131,7 @@ class Live {
   change(change, news = false) {
     const before = this.alarms.get(change.id) || { id: change.id };
     const over = change.event === "cleared";
-    Object.assign(before, { kind: change.kind, since: change.since, until: over ? change.time : null, sensors: change.who, where: (change.neighbourhood || []).length > 1 ? change.neighbourhood[0] : "", text: change.words, severity: change.severity, acknowledged: change.acknowledged, silenced: change.event === "silenced" || (before.silenced && change.muted) });
+    Object.assign(before, { kind: change.kind, since: change.since, until: over ? change.time : null, sensors: change.who, where: (change.neighbourhood || []).length > 1 ? change.neighbourhood[0] : "", text: change.words, severity: change.severity, acknowledged: change.acknowledged, silenced: change.event === "silenced" || (Boolean(before.silenced) && change.muted !== false) });
     this.alarms.set(change.id, before);
     this.station.alarms = [...this.alarms.values()];
     if (!news) return;
