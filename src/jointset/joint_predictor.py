@@ -26,8 +26,7 @@ from jointset.inputs.sensor_health import Health, Usual, observe, observe_rows, 
 from jointset.inputs.sensor_places import Places
 from jointset.panel import Panel
 from jointset.predicting.calibrating import at_level, gap_scale, note_of, rewrapped, watch_from
-from jointset.predicting.describing import facts_of, line_of
-from jointset.predicting.explaining import Explains
+from jointset.predicting.explaining import Explains, facts_of, line_of
 from jointset.predicting.fitting import fit
 from jointset.predicting.imputation import Filling, FillQuantiles, filling_after
 from jointset.predicting.passes import Progress, laws_of

@@ -27,7 +27,7 @@ from jointset.algebra.partial import (
     shares_of,
 )
 from jointset.algebra.ties import ROUNDING, settled
-from jointset.algebra.volumes import unit_ball_log_volume
+from jointset.algebra.volumes import box_log_volume, unit_ball_log_volume
 from jointset.contracts import Array, Index, Law, Reading, Region
 from jointset.errors import require
 from jointset.inputs.labels import in_order
@@ -117,12 +117,6 @@ class Sizes:
     def width_full(self) -> Array:
         """mean_i 2 h_i."""
         return 2.0 * np.mean(self.half_width, axis=-1)
-
-    @property
-    def log_volume(self) -> Array:
-        """(1/N) sum_i log 2 h_i: of a box; sets of another shape have their own."""
-        with np.errstate(divide="ignore"):
-            return np.log(2.0 * self.half_width).mean(-1)
 
     def ordered(self, y: Reading) -> Array:
         """Readings (..., N) as they are; a series, mapping or data frame of one row by its labels."""
@@ -249,6 +243,11 @@ class Box(_AroundLaw):
         read = measured_maximum(np.zeros(y.shape[:-1]), np.isnan(y), self.law, self.gaps.level)
         held = held_maximum(self.gaps.own_radius(self.radius, y), read, self.gaps)
         return shares_of(held, self.radius)[..., None]
+
+    @property
+    def log_volume(self) -> Array:
+        """(1/N) sum_i log 2 h_i."""
+        return box_log_volume(self.half_width)
 
 
 @dataclass(frozen=True, repr=False)

@@ -119,3 +119,9 @@ def _lattice(dimension: int, block: int = 4096) -> Iterator[Array]:
     for start in range(0, POINTS, block):
         numbers = np.arange(start, min(start + block, POINTS), dtype=np.int64)
         yield (numbers[:, None] * steps % POINTS + 0.5) / POINTS
+
+
+def box_log_volume(half_width: Array) -> Array:
+    """(1/N) sum_i log 2 h_i of boxes with half-widths (..., N)."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(2.0 * half_width).mean(-1))

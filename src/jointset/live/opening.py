@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -124,7 +125,8 @@ def locked(place: Path) -> ExitStack:
     busy = f"another jointset serve has {place}: stop it, or give --store another folder"
     lock = ExitStack()
     try:
-        lock.enter_context(held(place / ".lock", busy))
+        alone = lock.enter_context(held(place / ".lock", busy))
     except OSError as error:
         raise InputError(f"cannot write {place} ({error.strerror}): choose a --store you can write to") from None
+    require(alone or os.name != "posix", f"the disk of {place} has no locks: choose a --store on another")
     return lock

@@ -18,7 +18,7 @@ from jointset.algebra.partial import (
     placed_distance,
 )
 from jointset.algebra.shares import distance_shares, maximum_shares
-from jointset.algebra.volumes import unit_ball_log_volume
+from jointset.algebra.volumes import box_log_volume, unit_ball_log_volume
 from jointset.contracts import Array, Index, Law, OwnSet, Reading
 from jointset.laws import LowRankLaw
 from jointset.regions import Sizes, mahalanobis_score
@@ -217,6 +217,11 @@ class IntervalBox(Sizes):
         usual = np.where(np.isfinite(sd), sd, 0.0).max(initial=0.0) or 1.0
         sd = np.clip(sd, 1e-6 * usual, 1e6 * usual)  # an interval may have no length, or no end
         return LowRankLaw(self.center, sd**2, np.zeros((*sd.shape, 0)))
+
+    @property
+    def log_volume(self) -> Array:
+        """(1/N) sum_i log 2 h_i."""
+        return box_log_volume(self.half_width)
 
     @property
     def log_volume_filled(self) -> Array:
