@@ -21,7 +21,7 @@ BACKBONES: dict[str, type[Backbone]] = {
     "stgnn": STGNNBackbone,
 }
 # what fit sets, not the user
-RESULTS = {"weights", "constant", "mean", "spread", "near", "calendar", "day", "scale", "shift", "model"}
+RESULTS = {"weights", "constant", "mean", "spread", "near", "calendar", "day", "scale", "shift", "model", "known"}
 
 
 def backbone(name: str, **options: Any) -> Backbone:

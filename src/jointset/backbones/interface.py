@@ -96,3 +96,17 @@ def training_mean(panel: Panel) -> Array:
     silent = [panel.sensors[i] for i in np.flatnonzero(~panel.mask.any(axis=0))]
     require(not silent, f"no reading of {some(silent)} in the training rows: leave them out with --drop-dead or --drop")
     return np.nanmean(panel.values, axis=0)
+
+
+def known_range(values: Array) -> Array:
+    """Lowest and highest reading (2, N) of rows (T, N), each half of their distance further out.
+
+    What lies beyond was never learned from, and a weight that is harmless within can be a disaster there: a plant that
+    trips would move the means of all others. Regressors and inputs of networks are cut to this range, so that far
+    outside the last reading stands. A sensor without any reading has no range.
+    """
+    seen = ~np.isnan(values)
+    low, high = values.min(axis=0, where=seen, initial=np.inf), values.max(axis=0, where=seen, initial=-np.inf)
+    with np.errstate(invalid="ignore"):
+        room = 0.5 * (high - low)
+        return np.where(seen.any(axis=0), [low - room, high + room], [[-np.inf], [np.inf]])

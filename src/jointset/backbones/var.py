@@ -5,6 +5,9 @@ the nearer the mean is to the last reading. The ridge is chosen from a grid on t
 all of them are fitted. With many sensors, or few rows for so many regressors, each looks at itself and its nearest
 neighbours only: those on the graph, or the most correlated ones where there is none.
 
+Regressors are cut to the range of the training rows and half as much on each side (`known_range`): what is learned of a
+sensor at full load says nothing of one that has tripped, and there the mean is the last reading again.
+
 With `clock` the time of day and of the week and the change at the same time of the day before are regressors too, and
 with `curved` a bounded function of the last reading: what is far from the mean returns at another rate.
 """
@@ -18,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from jointset.backbones.calendar import DAY, NO_CALENDAR, Calendar, calendar_of
-from jointset.backbones.interface import Backbone, seed_list, training_mean
+from jointset.backbones.interface import Backbone, known_range, seed_list, training_mean
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.panel import Panel
@@ -59,6 +62,7 @@ class VARBackbone(Backbone):
     near: Array | None = None  # sensors each sensor looks at (N, k), itself first; None: all
     calendar: Calendar = NO_CALENDAR
     day: int = 0  # rows of a day, where the change of the day before is a regressor
+    known: Array | None = None  # range (2, N) that regressors are cut to; None in models of older versions
 
     @property
     def lags(self) -> int:
@@ -78,7 +82,7 @@ class VARBackbone(Backbone):
         """A fitted copy; rows count by their weights (T,), all alike where there are none."""
         mean = training_mean(panel)
         require(len(panel) > 5 * LAGS, f"a vector autoregression needs more than {5 * LAGS} rows, got {len(panel)}")
-        made = replace(self, mean=mean)
+        made = replace(self, mean=mean, known=known_range(panel.values))
         if self.curved:
             made = replace(made, spread=np.maximum(np.nanstd(panel.values, axis=0), np.finfo(float).tiny))
         if self.clock:
@@ -99,6 +103,8 @@ class VARBackbone(Backbone):
         """Regressors (T, p) of the row after every `lags` consecutive complete rows; times (T,) of those rows."""
         assert self.mean is not None
         newest, rows_out, mean = self.lags - 1, len(filled) - self.lags + 1, self.mean
+        if self.known is not None:
+            filled = np.minimum(np.maximum(filled, self.known[0]), self.known[1])
 
         def ago(age: int) -> Array:
             return filled[newest - age : newest - age + rows_out] - mean

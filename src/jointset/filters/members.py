@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from jointset.backbones.interface import known_range
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.filters.kept_weights import Kept, digest, keep, recall, told_apart
@@ -58,7 +59,8 @@ def trained_further(
     if trained.stopped:
         warnings.warn("a member could not be trained on the last rows: it stays as it was before them", stacklevel=2)
     stacked = [NodeNetWeights(*map(np.stack, zip(*trained.weights[at], strict=True))) for at in places]
-    return [replace(net, weights=weights) for net, weights in zip(nets, stacked, strict=True)]
+    known = known_range(panel.values)
+    return [replace(net, weights=weights, known=known) for net, weights in zip(nets, stacked, strict=True)]
 
 
 def further_steps(steps: int) -> int:

@@ -20,7 +20,7 @@ from jointset.algebra.law_blocks import concatenate
 from jointset.algebra.law_tails import Tails
 from jointset.algebra.pooling import matched
 from jointset.backbones.calendar import NO_CALENDAR, Calendar, calendar_of
-from jointset.backbones.interface import seed_list
+from jointset.backbones.interface import known_range, seed_list
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.filters import node_net_cells as cells
@@ -75,9 +75,9 @@ class NodeNet:
         Whether a pool gets the law of every member, to weigh it by itself, instead of one law for all.
     seed, device
         Of the training run.
-    weights, shift, sensors, calendar, cadence, first_time
-        Set by `fit`: what was learned, the graph shift, the number of sensors, and of the clock its terms, the
-        usual interval and the time after the last row (0 without one).
+    weights, shift, sensors, calendar, cadence, first_time, known
+        Set by `fit`: what was learned, the graph shift, the number of sensors, of the clock its terms, the usual
+        interval and the time after the last row (0 without one), and the range (2, N) that inputs are cut to.
     """
 
     identities: tuple[bool, ...] = (False, True)
@@ -99,6 +99,7 @@ class NodeNet:
     calendar: Calendar = NO_CALENDAR
     cadence: int = 0
     first_time: int = 0
+    known: Array | None = None
 
     def __post_init__(self) -> None:
         require(self.seed >= 0, f"the seed must be a whole number >= 0, got {self.seed}")
@@ -126,7 +127,8 @@ class NodeNet:
         """Independent pools for several seeds (0 .. k - 1 for a number k), trained in one program."""
         seeds = seed_list(seeds)
         members, calendar = len(self.identities), calendar_of(panel, HARMONICS, HARMONICS)
-        fitted = replace(self, shift=shift_of(panel), sensors=panel.n_sensors, calendar=calendar)
+        fitted = replace(self, shift=shift_of(panel), sensors=panel.n_sensors, known=known_range(panel.values))
+        fitted = replace(fitted, calendar=calendar)
         if panel.timestamps is not None and panel.cadence:
             fitted = replace(fitted, cadence=panel.cadence, first_time=int(panel.timestamps[-1]) + panel.cadence)
         require_extra("torch", "training the learned members")
@@ -178,6 +180,12 @@ class NodeNet:
     def _single(self) -> NodeNetWeights:
         """The weights as the networks use them."""
         return NodeNetWeights(*(np.asarray(x, np.float32) for x in self.weights))
+
+    @cached_property
+    def _ends(self) -> Array:
+        """Ends (2, 3, 1, N) of what readings, changes and marks are cut to."""
+        low, high = np.clip([[-np.inf], [np.inf]] if self.known is None else self.known, -ABSURD, ABSURD)
+        return np.array([[low, low - high, 0.0 * low], [high, high - low, 0.0 * low + 1.0]])[:, :, None]
 
     @cached_property
     def _own(self) -> tuple[Array, Array]:
@@ -287,8 +295,9 @@ class NodeNet:
 
     def _read(self, filled: Array, changes: Array, seen: Array) -> Array:
         """What sensors give (1, T, N, READ), the same for all members."""
+        low, high = self._ends
         given = np.array([filled, changes, seen])
-        given = np.minimum(np.maximum(given, -ABSURD, out=given), ABSURD, out=given).astype(np.float32)
+        given = np.minimum(np.maximum(given, low, out=given), high, out=given).astype(np.float32)
         return cells.readings(given[:1], given[1:2], given[2:], self._spread)
 
     @cached_property

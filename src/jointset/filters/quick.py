@@ -14,6 +14,10 @@ from jointset.residuals.correlations import FactorCorrelations, FactorShape
 from jointset.residuals.shapes import EWMA
 
 
+SHRINK = 0.001  # of the EWMA covariance: with more a total beside its parts, or a sensor twice, gives nothing away
+FARTHEST = 20.0  # standard deviations that a residual counts for in it: one glitch would widen it for days
+
+
 def quick() -> PooledFilter:
     """The instant experts alone."""
     return PooledFilter(experts(), alone_above=DENSE)
@@ -24,6 +28,6 @@ def experts(*, low_rank: bool = False) -> tuple[Filter[Any], ...]:
 
     With laws of low rank: the first two, with a few fixed factors.
     """
-    shape = FactorShape() if low_rank else EWMA(half_life=500.0)
+    shape = FactorShape() if low_rank else EWMA(half_life=500.0, shrink=SHRINK, farthest=FARTHEST)
     plain = ResidualFilter(shape=shape, name="ewma")
     return (VARFilter(FactorCorrelations()), plain) if low_rank else (VARFilter(), plain, GraphLGSSM(tune=True))

@@ -21,7 +21,7 @@ from jointset.storage import storable
 
 FREEDOM = 5.0  # of the weights
 HALF_LIVES = (200.0, 500.0, 2000.0, None)  # None: it does not move
-SHRINKS = (0.0001, 0.001, 0.01, 0.05, 0.2, 0.5)
+SHRINKS = (1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.05, 0.2, 0.5)
 NUMBERS = 600_000  # that the covariances of a choice may hold
 FEWEST = 50  # rows below which nothing is chosen
 STILL = 20  # rows a sensor below which nothing moves

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jointset.residuals.updates import UpdatedCovariance
 
 CALM = 16  # complete rows after which updates of one factorisation are the faster way again
-FARTHEST = 1e6  # sd of the pilot block that one residual may count for: beyond, all others would lose their digits
+FARTHEST = 1e6  # sd of the pilot block beyond which one residual would cost all others their digits
 
 
 @storable
@@ -84,7 +84,8 @@ class EWMA:
     The recursion starts before the pilot block and runs through it. `jitter` is added to the diagonal at every exact
     factorisation, one in `refresh` steps, and fades with w between them; all else is exact, by rank-one updates
     (`jointset.residuals.updates`). Of a row with gaps r_t r_t' is what is to be expected of it given what was read; one
-    without any reading leaves the covariance as it is.
+    without any reading leaves the covariance as it is. After the pilot block a residual counts as no more than
+    `farthest` standard deviations of that block.
     """
 
     half_life: float = 288.0
@@ -92,9 +93,11 @@ class EWMA:
     jitter: float = 1e-6
     refresh: int = 128
     covariance: Array | None = None  # at the end of the pilot block (N, N), set by fit
+    farthest: float = FARTHEST
 
     def __post_init__(self) -> None:
         require(self.half_life > 0, f"half_life must be positive, got {self.half_life}")
+        require(self.farthest > 0, f"farthest must be positive, got {self.farthest}")
         require(self.refresh >= 1, f"refresh must be 1 step or more, got {self.refresh}")
 
     @property
@@ -173,7 +176,7 @@ class EWMA:
 
     @cached_property
     def _limit(self) -> Array:
-        return FARTHEST * np.sqrt(np.diagonal(np.asarray(self.covariance)))
+        return self.farthest * np.sqrt(np.diagonal(np.asarray(self.covariance)))
 
     @cached_property
     def _courses(self) -> tuple[Array, Array]:
