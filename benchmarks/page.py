@@ -26,7 +26,7 @@ from jointset.live.standing import Clock
 from jointset.live.opening import open_network
 from jointset.storage import to_bytes
 from jointset.live.standing import parts_of
-from jointset.live.store import FILE, ROW, Entry, Store
+from jointset.live.store import FILE, ROW, Entry, Store, cells_of
 from jointset.methods import predictor_for
 from jointset.inputs.times import iso
 
@@ -88,7 +88,8 @@ def fill(folder, model, rows, sensors):
     for first in range(0, rows, 2000):
         with store.writing():
             store.append(
-                entry(rng, number, start, mean, half) for number in range(first + 1, min(first + 2000, rows) + 1)
+                cells_of(entry(rng, number, start, mean, half))
+                for number in range(first + 1, min(first + 2000, rows) + 1)
             )
     moved = standing._replace(number=rows, clock=Clock(start + CADENCE * rows))
     with store.writing():

@@ -28,7 +28,7 @@ from jointset.live.listening import OnceAMinute
 from jointset.live.network import AS_USUAL
 from jointset.live.opening import open_network
 from jointset.live.requests import _unpacked
-from jointset.live.store import ACTION, FILE, Entry, Store
+from jointset.live.store import ACTION, FILE, Entry, Store, cells_of
 from jointset.predicting.limits import UNLIMITED, Limits
 
 
@@ -319,7 +319,7 @@ def test_an_action_on_an_alarm_that_is_no_longer_raised_does_not_stop_a_restart(
     store = Store(tmp_path / "store" / "city" / FILE)
     action = {"action": "acknowledge", "id": "sustained-1", "time": 0}
     with store.writing():
-        store.append([Entry(4, ACTION, None, None, None, action)])
+        store.append([cells_of(Entry(4, ACTION, None, None, None, action))])
     store.close()
     found = open_network("city", model, tmp_path / "store", notice=told.append)
     assert answered(found, rows[3:4])[0]["row"] == 5 and "1 of the rows and actions" in told[0]

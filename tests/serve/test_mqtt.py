@@ -200,6 +200,15 @@ def test_what_was_not_on_the_disk_is_sent_again_by_the_broker(bridged, mosquitto
 
 
 @broker_there
+def test_a_time_that_is_none_is_refused_and_not_tried_again(bridged, mosquitto, rows, tmp_path):
+    base, one = f"test/{tmp_path.name}", bridged()
+    bad = {**rows[0], "time": 99999999999999999999}
+    publish(mosquitto.port, [(f"{base}/city/readings", json.dumps(row)) for row in (bad, rows[0])])
+    until(lambda: (one.bridge.refused, one.rows) == (1, 1))
+    assert one.network.counts["failed"] == 0
+
+
+@broker_there
 def test_a_broker_that_goes_away_is_found_again(model, tmp_path, rows):
     broker = Mosquitto(tmp_path)
     one = Bridged(broker, model, tmp_path / "store", "jointset")

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 
+import orjson
 import pytest
 from typer.testing import CliRunner
 
@@ -262,6 +263,25 @@ def test_a_commit_that_fails_for_any_reason_is_answered(model, rows, tmp_path, m
         assert answer.status_code == 503 and "log of the service" in answer.json()["error"]
         monkeypatch.undo()
         assert client.post("/city/observations", json=rows[0]).json()["row"] == 1
+    network.close()
+
+
+def test_a_request_that_cannot_be_written_fails_alone(model, rows, tmp_path, monkeypatch):
+    network, write = open_network("city", model, tmp_path), orjson.dumps
+
+    def dumps(value):
+        if value == rows[1]["time"]:
+            raise TypeError("nobody foresaw this")
+        return write(value)
+
+    usual, gate = network._commit, threading.Event()
+    network._commit = lambda jobs: (gate.wait(10), usual(jobs))
+    monkeypatch.setattr(orjson, "dumps", dumps)
+    asked = [network.post(json.dumps(row).encode(), "json") for row in rows[:4]]
+    gate.set()
+    assert isinstance(asked[1].exception(10), TypeError)
+    assert [one.result(10)[0][0]["row"] for i, one in enumerate(asked) if i != 1] == [1, 2, 3]
+    assert network.trouble is None
     network.close()
 
 

@@ -45,17 +45,20 @@ def epoch_seconds(when: Time, cut: bool = False) -> int:
 def live_seconds(when: str | int | float | None, day_first: bool = False) -> int | None:
     """Seconds since the epoch (UTC) of a time as a live row gives it, None where it is no time.
 
-    What is finer than a second is cut; the unit of numbers is judged by their size.
+    What is finer than a second is cut; the unit of numbers is judged by their size. Text is ASCII: Python would take
+    any character for the T.
 
     >>> live_seconds("1970-01-02"), live_seconds("1330560300500"), live_seconds(5.9), live_seconds("noon")
     (86400, 1330560300, 5, None)
-    >>> live_seconds("1970-01-02T00:00:00.9Z"), live_seconds(10**30)  # the second is no time of any unit
+    >>> live_seconds("1970-01-02T00:00:00.9Z"), live_seconds(2**63)  # the second is no time of any unit
     (86400, None)
     >>> live_seconds("2.1.1970 0:05", day_first=True)
     86700
     """
     if isinstance(when, str):
         when = _year_first(when.strip(), day_first)
+        if not when.isascii():
+            return None
     if when is None or isinstance(when, bool):
         return None
     try:
@@ -149,7 +152,7 @@ def _floor(text: str) -> int:
 
 def _unit(largest: int) -> int:
     """Parts of a second that whole numbers up to this count, judged by its size; 0: no time."""
-    units = ((1, 1e11), (10**3, 1e14), (10**6, 1e17), (10**9, 1e20))
+    units = ((1, 1e11), (10**3, 1e14), (10**6, 1e17), (10**9, 2**63))  # int64 holds no more
     return next((unit for unit, limit in units if largest < limit), 0)
 
 

@@ -29,6 +29,7 @@ from jointset.support.atomic import identity, sync_folder, writing_to
 FILE = "readings.db"
 SNAPSHOTS = 2  # kept: where the last is damaged, the one before it serves
 ROW, LATE, ACTION = "row", "late", "action"
+Cells = tuple[Any, ...]  # of a row of the table
 FULL_WORDS = "the disk of the store is full: make room, or keep fewer rows (--keep); nothing was lost"
 
 
@@ -136,9 +137,9 @@ class Store:
             finally:
                 self._writer = None
 
-    def append(self, entries: Iterable[Entry]) -> None:
+    def append(self, rows: Iterable[Cells]) -> None:
         """Write the next numbers of the log."""
-        self.connection.executemany(f"INSERT INTO log VALUES ({','.join('?' * 12)})", map(_cells, entries))
+        self.connection.executemany(f"INSERT INTO log VALUES ({','.join('?' * 12)})", rows)
 
     def hold(self, readings: Iterable[tuple[int, int, int, float]]) -> None:
         """Keep single readings (step, place of the sensor, seconds, value) until their row is whole."""
@@ -259,10 +260,9 @@ class Store:
 _STAMP = {"application_id": APPLICATION, "user_version": VERSION}
 
 
-def _cells(entry: Entry) -> tuple[Any, ...]:
-    """The cells of an entry."""
+def cells_of(entry: Entry) -> Cells:
+    """The cells of an entry; TypeError where it holds what cannot be written."""
     answer = entry.answer
-    inside = answer.get("inside")
     cells = (
         entry.number,
         entry.kind,
@@ -272,14 +272,14 @@ def _cells(entry: Entry) -> tuple[Any, ...]:
         orjson.dumps(answer).decode(),
         answer.get("score"),
         answer.get("radius"),
-        None if inside is None else int(inside),
+        None if answer.get("inside") is None else int(answer["inside"]),
         None if entry.bounds is None else entry.bounds.astype("<f8", copy=False).tobytes(),
         None if entry.shares is None else entry.shares.astype("<f4", copy=False).tobytes(),
     )
     return (*cells, _sum(cells))
 
 
-def _entry(cells: tuple[Any, ...]) -> Entry:
+def _entry(cells: Cells) -> Entry:
     """The entry of such cells; refused where they changed since they were written."""
     number, kind, seconds, time, reading, answered, *copied, bounds, shares, total = cells
     changed = f"number {number} of the log was changed after it was written"

@@ -16,7 +16,7 @@ from jointset.live.happenings import Change, plain
 from jointset.live.joining import MOST_HELD, Held, Single, hold, row_of
 from jointset.live.relearning import recalibrated, rows_since_change
 from jointset.live.standing import Standing, acted, taken
-from jointset.live.store import ACTION, LATE, ROW, Entry
+from jointset.live.store import ACTION, LATE, ROW, Cells, Entry, cells_of
 
 if TYPE_CHECKING:
     from jointset.live.network import Network
@@ -44,6 +44,9 @@ class Work:
     def __init__(self, network: Network, standing: Standing, engine: Alarms, held: Held, newest: int | None) -> None:
         self.network, self.standing, self.engine, self.held, self.newest = network, standing, engine, held, newest
         self.entries: list[Entry] = []
+        self._cells: list[
+            Cells
+        ] = []  # of them: what cannot be written fails here, not the commit with all that share it
         self._mine: dict[tuple[int | None, bytes], Entry] = {}  # of these, by time; late ones also by their readings
         self.changes: list[tuple[int, Answer]] = []  # of alarms, each with its number of the log
         self._holding: list[tuple[int, int, int, float]] = []
@@ -108,6 +111,7 @@ class Work:
 
     def _wrote(self, entry: Entry, changes: list[Change]) -> None:
         self.entries.append(entry)
+        self._cells.append(cells_of(entry))
         readings = b"" if entry.kind != LATE or entry.values is None else entry.values.tobytes()
         self._mine[entry.seconds, readings] = entry
         if entry.kind == ROW and entry.seconds is not None:
@@ -156,7 +160,7 @@ class Work:
     def _late(self, values: Any, step: int) -> Answer:
         number = self.standing.number + 1
         self.standing = self.standing._replace(number=number)
-        self.entries.append(Entry(number, LATE, step, iso(step), values, {"single": True}))
+        self._wrote(Entry(number, LATE, step, iso(step), values, {"single": True}), [])
         return answer_of(self.entries[-1], self.network.sensors)
 
     def _close(self, step: int) -> Answer:
@@ -178,7 +182,7 @@ class Work:
     def flush(self) -> None:
         """Write it, inside the transaction of the store that is open."""
         store = self.network.store
-        store.append(self.entries)
+        store.append(self._cells)
         store.add_changes(self.changes)
         store.hold(reading for reading in self._holding if reading[0] in self.held)
         for step in self._released:
