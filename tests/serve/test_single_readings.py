@@ -88,6 +88,22 @@ def test_a_reading_sent_again_or_late_does_not_move_the_set(served, rows):
     assert served.client.get("/city/region").json() == region
 
 
+def wide(row, seconds):
+    """A row as one line, a field a sensor."""
+    return f"t {','.join(f'{name}={value}' for name, value in row['values'].items())} {seconds}"
+
+
+@pytest.mark.parametrize(("wrong", "late"), [(10**9 + 72_000, 2), (4 * 10**9, 0)], ids=["20 hours ahead", "wild"])
+def test_a_clock_that_jumps_stops_nothing_and_tears_no_row(served, rows, wrong, late):
+    """Every answer but those of the first rows is a whole row: the first sensor of a step does not count alone."""
+    lines = [wide(rows[0], 10**9 - 600), wide(rows[1], 10**9 - 300), wide(rows[2], wrong)]
+    assert len(post(served.client, "\n".join(lines), precision="s").json()) == 3
+    lines = [wide(row, 10**9 + 300 * i) for i, row in enumerate(rows[3:20])]
+    found = post(served.client, "\n".join(lines), precision="s").json()
+    n = len(rows[0]["values"])
+    assert [one.get("observed") for one in found] == [None] * late * n + [n] * (17 - late)
+
+
 def test_held_readings_count_when_nothing_more_comes(model, rows, tmp_path):
     network = open_network("city", model, tmp_path, AS_USUAL._replace(cadence=1, grace=0))
     network.post(lines_of(rows[:1])[0].encode(), "line protocol").result(10)

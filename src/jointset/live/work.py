@@ -15,7 +15,7 @@ from jointset.live.formats import Batch, Whole
 from jointset.live.happenings import Change, plain
 from jointset.live.joining import MOST_HELD, Held, Single, hold, row_of
 from jointset.live.relearning import recalibrated, rows_since_change
-from jointset.live.standing import Standing, acted, taken
+from jointset.live.standing import Standing, acted, judge, taken
 from jointset.live.store import ACTION, LATE, ROW, Cells, Entry, cells_of
 
 if TYPE_CHECKING:
@@ -137,9 +137,9 @@ class Work:
             require_sane(alone, predictor.sensors, predictor.shift, predictor.scale)
         step = rule.step(single.seconds)
         answers = [self._close(one) for one in rule.over(self.held, single.seconds)]
-        if step not in self.held and (self._known(step) is not None or self._is_past(step)):
+        known = None if step in self.held else self._known(step)
+        if known is not None or (step not in self.held and self._is_late(step)):
             values = row_of({single.place: (single.seconds, single.value)}, len(self.network.sensors))
-            known = self._known(step)
             if known is not None and known.values is not None and known.values[single.place] == single.value:
                 self.network.counts["repeated"] += 1
                 return answers
@@ -152,6 +152,10 @@ class Work:
         if len(self.held) > MOST_HELD:
             answers.append(self._close(min(self.held)))
         return answers
+
+    def _is_late(self, step: int) -> bool:
+        """Whether a row of this step would not count."""
+        return not judge(self.standing.clock, step, self.standing.usual.cadence)[0]
 
     def _is_past(self, step: int) -> bool:
         latest = self.standing.clock.latest
