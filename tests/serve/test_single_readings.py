@@ -88,6 +88,17 @@ def test_a_reading_sent_again_or_late_does_not_move_the_set(served, rows):
     assert served.client.get("/city/region").json() == region
 
 
+@pytest.mark.parametrize("step", [3, 2], ids=["between rows", "of a row"])
+def test_a_late_reading_sent_again_is_not_kept_twice(served, rows, step):
+    post(served.client, "\n".join(wide(rows[i], 10**9 + 300 * i) for i in (0, 2, 4)), precision="s")
+    line = f"t,sensor={served.network.sensors[1]} value=0.125 {10**9 + 300 * step}"
+    (first,), (again,) = (post(served.client, line, precision="s").json() for _ in range(2))
+    assert first["late"] and again == {**first, "repeated": True}
+    both = post(served.client, f"{line}\n{line.replace('0.125', '0.25')}\n{line}", precision="s").json()
+    assert [one.get("repeated", False) for one in both] == [True, False, True]
+    assert (served.network.standing.number, served.network.counts["repeated"]) == (5, 3)
+
+
 def wide(row, seconds):
     """A row as one line, a field a sensor."""
     return f"t {','.join(f'{name}={value}' for name, value in row['values'].items())} {seconds}"

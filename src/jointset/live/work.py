@@ -6,6 +6,7 @@ import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jointset.contracts import Array
 from jointset.errors import InputError
 from jointset.inputs.outliers import require_sane
 from jointset.inputs.times import iso
@@ -68,10 +69,8 @@ class Work:
     def _whole(self, place: int, row: Whole) -> Answer:
         known = self._known(row.seconds) or (self._late_before(row) if self._is_past(row.seconds) else None)
         if known is not None:
-            self.network.counts["repeated"] += 1
             same = known.values is not None and known.values.tobytes() == row.values.tobytes()
-            differs = {} if same else {"differs": True}
-            return {**answer_of(known, self.network.sensors), "repeated": True, **differs}
+            return {**self._again(known), **({} if same else {"differs": True})}
         for step in sorted(step for step in self.held if step < row.seconds):
             self._close(step)
         try:
@@ -131,20 +130,12 @@ class Work:
 
     def _single(self, single: Single) -> list[Answer]:
         """Hold one reading; the answers of the rows that it makes whole."""
-        rule, predictor = self.network.rule, self.standing.predictor
-        if predictor.standardize:
-            alone = row_of({single.place: (single.seconds, single.value)}, len(self.network.sensors))
-            require_sane(alone, predictor.sensors, predictor.shift, predictor.scale)
-        step = rule.step(single.seconds)
+        rule, step = self.network.rule, self.network.rule.step(single.seconds)
+        alone = Whole(self._alone(single), step, iso(step))
         answers = [self._close(one) for one in rule.over(self.held, single.seconds)]
-        known = None if step in self.held else self._known(step)
-        if known is not None or (step not in self.held and self._is_late(step)):
-            values = row_of({single.place: (single.seconds, single.value)}, len(self.network.sensors))
-            if known is not None and known.values is not None and known.values[single.place] == single.value:
-                self.network.counts["repeated"] += 1
-                return answers
-            late = self._row(Whole(values, step, iso(step))) if known is None else self._late(values, step)
-            return [*answers, late]
+        late = None if step in self.held else self._belated(alone, single.place)
+        if late is not None:
+            return [*answers, *late]
         self.held = hold(self.held, step, single)
         self._holding.append((step, single.place, *self.held[step][single.place]))
         if len(self.held[step]) == len(self.network.sensors):
@@ -153,18 +144,44 @@ class Work:
             answers.append(self._close(min(self.held)))
         return answers
 
-    def _is_late(self, step: int) -> bool:
-        """Whether a row of this step would not count."""
-        return not judge(self.standing.clock, step, self.standing.usual.cadence)[0]
+    def _alone(self, single: Single) -> Array:
+        """The row (N,) of one reading; refused where no row could hold it."""
+        predictor = self.standing.predictor
+        values = row_of({single.place: (single.seconds, single.value)}, len(self.network.sensors))
+        if predictor.standardize:
+            require_sane(values, predictor.sensors, predictor.shift, predictor.scale)
+        return values
+
+    def _belated(self, alone: Whole, place: int) -> list[Answer] | None:
+        """The answers to one reading whose row was whole or would not count; None where it waits for the others."""
+        known = self._known(alone.seconds)
+        if known is None and not self._is_past(alone.seconds):
+            return None
+        if known is not None and known.values is not None and known.values[place] == alone.values[place]:
+            self.network.counts["repeated"] += 1
+            return []
+        before = self._late_before(alone)
+        if before is not None:
+            return [self._again(before)]
+        if known is not None:
+            return [self._late(alone)]
+        counts, _ = judge(self.standing.clock, alone.seconds, self.standing.usual.cadence)
+        return None if counts else [self._row(alone)]
+
+    def _again(self, entry: Entry) -> Answer:
+        """The answer to what is in the log already."""
+        self.network.counts["repeated"] += 1
+        return {**answer_of(entry, self.network.sensors), "repeated": True}
 
     def _is_past(self, step: int) -> bool:
         latest = self.standing.clock.latest
         return latest is not None and step <= latest
 
-    def _late(self, values: Any, step: int) -> Answer:
+    def _late(self, row: Whole) -> Answer:
+        """Keep what the clock is not asked about."""
         number = self.standing.number + 1
         self.standing = self.standing._replace(number=number)
-        self._wrote(Entry(number, LATE, step, iso(step), values, {"single": True}), [])
+        self._wrote(Entry(number, LATE, row.seconds, row.time, row.values, {"single": True}), [])
         return answer_of(self.entries[-1], self.network.sensors)
 
     def _close(self, step: int) -> Answer:
@@ -172,11 +189,11 @@ class Work:
         readings = self.held[step]
         self.held = {one: rest for one, rest in self.held.items() if one != step}
         self._released.append(step)
-        values = row_of(readings, len(self.network.sensors))
+        row = Whole(row_of(readings, len(self.network.sensors)), step, iso(step))
         try:
-            return self._row(Whole(values, step, iso(step)))
+            return self._row(row)
         except (ValueError, ArithmeticError):  # each reading was good by itself: nobody waits for this answer
-            return self._late(values, step)
+            return self._late(row)
 
     def close_all(self) -> None:
         """Make rows of all that is held."""
