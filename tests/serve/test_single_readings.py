@@ -9,6 +9,8 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+from jointset import GraphLGSSM, JointPredictor
+from jointset.errors import InputError
 from jointset.inputs.times import live_seconds
 from jointset.live.joining import Rule, Single, hold, row_of
 from jointset.live.line_protocol import points
@@ -194,3 +196,16 @@ def test_an_absurd_reading_is_refused_at_once_and_spoils_no_row(served, rows):
     assert answer.status_code == 422 and "absurd" in answer.json()["error"]
     assert served.network.held == {}
     assert len(post(served.client, "\n".join(lines_of(rows[:2]))).json()) == 2
+
+
+def test_a_model_of_raw_readings_refuses_what_no_row_could_hold(panel, rows, tmp_path):
+    train, _, calibration, _ = panel.split()
+    raw = JointPredictor(GraphLGSSM(), standardize=False).fit(train).calibrate(calibration)
+    raw.save(tmp_path / "raw")
+    network = open_network("city", tmp_path / "raw", tmp_path / "store")
+    name, time = network.sensors[0], live_seconds(rows[0]["time"])
+    with pytest.raises(InputError, match=f"sensor '{name}': 1e.200 is too large"):
+        network.post(f"t,sensor={name} value=1e200 {time}".encode(), "line protocol", "s").result(10)
+    found = network.post("\n".join(lines_of(rows[:1])).encode(), "line protocol").result(10)[0]
+    assert [one["observed"] for one in found] == [len(rows[0]["values"])]
+    network.close()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jointset.contracts import Array
 from jointset.errors import InputError
+from jointset.inputs.labels import reading_of
 from jointset.inputs.outliers import require_sane
 from jointset.inputs.times import iso
 from jointset.live.alarms import Alarms
@@ -150,7 +151,7 @@ class Work:
         values = row_of({single.place: (single.seconds, single.value)}, len(self.network.sensors))
         if predictor.standardize:
             require_sane(values, predictor.sensors, predictor.shift, predictor.scale)
-        return values
+        return reading_of(values, predictor.sensors)
 
     def _belated(self, alone: Whole, place: int) -> list[Answer] | None:
         """The answers to one reading whose row was whole or would not count; None where it waits for the others."""
