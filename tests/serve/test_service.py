@@ -152,6 +152,16 @@ def test_a_refused_request_is_one_line_and_changes_nothing(served, rows, body, w
     assert len(served.client.get("/city/history").json()["rows"]) == 3
 
 
+@pytest.mark.parametrize("kind", ["application/xml", "multipart/form-data; boundary=x", ""])
+def test_a_content_type_that_is_not_known_is_415(served, kind):
+    answer = served.client.post("/city/observations", content=b"<a/>", headers={"content-type": kind})
+    assert answer.status_code == 415
+    assert (
+        f"Content-Type '{kind.partition(';')[0] or 'none'}' is not known here: send one of application/json"
+        in answer.json()["error"]
+    )
+
+
 def test_one_bad_row_refuses_its_whole_request(served, rows):
     answer = posted(served, [rows[0], {"time": rows[1]["time"], "values": {"s001": 1e200}}])
     assert answer.status_code == 422 and "row 2" in answer.json()["error"]

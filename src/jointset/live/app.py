@@ -25,11 +25,11 @@ from jointset.errors import InputError
 from jointset.live import answers, history
 from jointset.live.documents import OBSERVATIONS, docs_page
 from jointset.live.feed import Feed, serve_socket
-from jointset.live.formats import INFLUX, kind_of, seconds_of
+from jointset.live.formats import INFLUX, seconds_of
 from jointset.live.metrics import metrics_text
 from jointset.live.network import Busy, Network
 from jointset.live.operator_page import add_page, network_of
-from jointset.live.requests import Intake, body_of
+from jointset.live.requests import Intake, body_of, kind_of
 from jointset.live.security import Guard, Guarded
 from jointset.live.store import StoreError, one_line
 

@@ -20,16 +20,6 @@ from jointset.live.joining import Single
 from jointset.live.line_protocol import Point, points
 
 JSON, LINES, CSV, INFLUX = "json", "json lines", "csv", "line protocol"
-KINDS = {
-    "application/json": JSON,
-    "application/x-ndjson": LINES,
-    "application/jsonl": LINES,
-    "text/csv": CSV,
-    "text/plain": INFLUX,
-    "application/octet-stream": "",
-    "application/x-www-form-urlencoded": "",  # what curl says of a body that it is told nothing about
-    "": "",
-}
 UNITS = {"ns": 10**9, "us": 10**6, "u": 10**6, "µ": 10**6, "ms": 10**3, "s": 1, "m": 1 / 60, "h": 1 / 3600}
 PLAIN = {"time", "values"}
 NUMBERS = (float, int)
@@ -51,18 +41,6 @@ class Batch(NamedTuple):
     rows: list[Whole]
     singles: list[Single]
     many: bool = True
-
-
-def kind_of(content_type: str, body: bytes) -> str:
-    """The format of a body, by what its sender says, else by how it begins."""
-    said = content_type.partition(";")[0].strip().lower()
-    known = KINDS.get(said)
-    if known == "":
-        known = JSON if body.lstrip()[:1] in (b"{", b"[") else None
-    if known is None:
-        types = ", ".join(name for name, kind in KINDS.items() if kind)
-        raise InputError(f"Content-Type {said or 'none'!r} is not known here: send one of {types}")
-    return known
 
 
 class Reader:

@@ -1,4 +1,4 @@
-"""Bodies of requests: bounded in size and in time, compressed ones too."""
+"""Bodies of requests and what they say they hold: bounded in size and in time, compressed ones too."""
 
 from __future__ import annotations
 
@@ -9,8 +9,20 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from jointset.live.formats import CSV, INFLUX, JSON, LINES
+
 PATIENCE = 30.0  # seconds that a body may take
 ALL_AT_ONCE = 256 * 2**20  # bytes of all bodies that come at the same time
+KINDS = {
+    "application/json": JSON,
+    "application/x-ndjson": LINES,
+    "application/jsonl": LINES,
+    "text/csv": CSV,
+    "text/plain": INFLUX,
+    "application/octet-stream": "",
+    "application/x-www-form-urlencoded": "",  # what curl says of a body that it is told nothing about
+    "": "",
+}
 
 
 class Intake:
@@ -41,6 +53,18 @@ async def body_of(request: Request, most: int) -> bytes:
     if coding != "gzip":
         raise HTTPException(415, f"Content-Encoding {coding[:40]!r} is not known here: send gzip, or none")
     return _unpacked(body, most)
+
+
+def kind_of(content_type: str, body: bytes) -> str:
+    """The format of a body, by what its sender says, else by how it begins."""
+    said = content_type.partition(";")[0].strip().lower()
+    known = KINDS.get(said)
+    if known == "":
+        known = JSON if body.lstrip()[:1] in (b"{", b"[") else None
+    if known is None:
+        types = ", ".join(name for name, kind in KINDS.items() if kind)
+        raise HTTPException(415, f"Content-Type {said or 'none'!r} is not known here: send one of {types}")
+    return known
 
 
 async def _received(request: Request, most: int) -> bytes:
