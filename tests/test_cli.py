@@ -320,6 +320,7 @@ def newer(data: bytes) -> bytes:
 PREDICT = ["predict", "model"]
 BAD_MODELS = {
     "no model": (NOTHING, ["predict", "nowhere"], r"nowhere is not a model folder"),
+    "report of no model": (NOTHING, ["report", "nope"], r"no folder nope: `jointset fit` writes a model"),
     "a file": (NOTHING, ["predict", "later.csv"], r"later\.csv is not a model folder"),
     "json missing": (damage("model.json", lambda b: None), PREDICT, r"damaged: model\.json is missing"),
     "arrays missing": (damage("arrays-*", lambda b: None), PREDICT, r"arrays-\w+\.safetensors is missing"),

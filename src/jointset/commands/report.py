@@ -46,6 +46,8 @@ def report_command(
         page = model_page(folder, rows, folder / "report.html" if out is None else out, asked)
     else:
         require(rows is None, f"{folder} is not a model folder: rows go with a model that `jointset fit` wrote")
+        made = f"`jointset fit` writes a model, `jointset bench --out {folder}` the results of a benchmark"
+        require(folder.is_dir(), f"no folder {folder}: {made}")
         from jointset.bench.report import write_report
 
         with busy("writing the page"):
