@@ -1,7 +1,9 @@
 """Who may ask, how often and how much; what is told to browsers; what listens only on this machine."""
 
 import asyncio
+import errno
 import json
+import re
 import socket
 import threading
 import time
@@ -40,11 +42,35 @@ def test_other_addresses_need_a_token_or_tls(model, tmp_path):
     assert not (tmp_path / "s").exists()
 
 
-@pytest.mark.parametrize("name", ["..", "health", "a b", "", "x" * 80, ".hidden"])
+@pytest.mark.parametrize("name", ["..", "a b", "", "x" * 80, ".hidden"])
 def test_names_that_are_no_part_of_an_address_are_refused(model, tmp_path, name):
     result = CliRunner().invoke(app, ["serve", f"{name}={model}", "--store", str(tmp_path / "s")])
     assert result.exit_code == 2 and "cannot be called" in result.output
     assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("name", ["health", "docs", "networks", "pages"])
+def test_names_that_the_service_has_itself_are_said_to_be_taken(model, tmp_path, name):
+    result = CliRunner().invoke(app, ["serve", f"{name}={model}", "--store", str(tmp_path / "s")])
+    assert result.exit_code == 2
+    assert f"cannot be called {name!r}: the service has that name for itself" in " ".join(result.output.split())
+
+
+def test_an_address_of_ipv6_is_told_in_brackets(model, tmp_path, monkeypatch):
+    with socket.socket(socket.AF_INET6) as probe:
+        if probe.connect_ex(("::1", 9)) not in (0, errno.ECONNREFUSED):
+            pytest.skip("this machine has no ::1")
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: None)
+    given = ["serve", f"city={model}", "--store", str(tmp_path / "s"), "--host", "::1", "--port", "0"]
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 0 and re.search(r"serving on http://\[::1\]:[0-9]+/;", result.output)
+
+
+@pytest.mark.parametrize("where", ["nowhere/alarms.jsonl", "."])
+def test_an_alarm_log_that_cannot_be_written_is_told_before_there_is_a_store(model, tmp_path, where):
+    given = ["serve", f"city={model}", "--store", str(tmp_path / "s"), "--alarm-log", str(tmp_path / where)]
+    result = CliRunner().invoke(app, [*given, "--port", "70000"])
+    assert result.exit_code == 2 and "cannot write" in result.output and not (tmp_path / "s").exists()
 
 
 @pytest.mark.parametrize("port", ["taken", "70000"])

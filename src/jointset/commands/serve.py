@@ -58,7 +58,7 @@ def serve_command(
     from jointset.inputs.sensor_health import words_on_jumps
     from jointset.live.app import make_app
     from jointset.live.heads import make_room
-    from jointset.live.listening import calm_logs, listening
+    from jointset.live.listening import address_of, calm_logs, listening
     from jointset.live.network import Settings
     from jointset.live.opening import open_network
     from jointset.live.security import Guard, is_loopback, read_tokens, require_tls
@@ -98,7 +98,7 @@ def serve_command(
             bridge, more = open_bridge(broker, networks, store, note)
             couriers += more
         scheme = "http" if tls_cert is None else "https"
-        note(f"serving on {scheme}://{host}:{taken.getsockname()[1]}/; Ctrl-C stops")
+        note(f"serving on {address_of(scheme, host, taken)}; Ctrl-C stops")
         config = uvicorn.Config(
             make_app(networks, guard),
             http=make_room(),

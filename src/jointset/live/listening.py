@@ -37,6 +37,12 @@ def calm_logs() -> None:
         logging.getLogger(name).addFilter(OnceAMinute())
 
 
+def address_of(scheme: str, host: str, taken: socket.socket) -> str:
+    """The address that a socket answers at, IPv6 in brackets."""
+    name = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{name}:{taken.getsockname()[1]}/"
+
+
 def listening(host: str, port: int) -> socket.socket:
     """A socket that listens on an address, 127.0.0.1 rather than ::1 where a name has both; port 0: any that is free.
 

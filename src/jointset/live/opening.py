@@ -29,8 +29,9 @@ TAKEN = ("health", "ready", "metrics", "docs", "redoc", "openapi.json", "static"
 
 def checked_name(name: str) -> str:
     """The name of a network, refused where it could not be part of an address."""
-    good = NAME.fullmatch(name) is not None and name not in TAKEN
-    require(good, f"a network cannot be called {name!r}: use letters, digits, _ . and -, as in city=MODEL")
+    refused = f"a network cannot be called {name!r}"
+    require(NAME.fullmatch(name) is not None, f"{refused}: use letters, digits, _ . and -, as in city=MODEL")
+    require(name not in TAKEN, f"{refused}: the service has that name for itself; choose another, as in city=MODEL")
     return name
 
 

@@ -11,6 +11,7 @@ from jointset.errors import InputError
 from jointset.live.network import Network
 from jointset.live.sending import Courier, Send, StoreOutbox
 from jointset.live.webhooks import Lines, Webhook, checked_url, read_secret
+from jointset.support.atomic import writing_to
 
 if TYPE_CHECKING:
     from jointset.live.mqtt import Bridge
@@ -37,6 +38,9 @@ class Broker(NamedTuple):
 def asked_for(webhooks: Sequence[str], secret: Path | None, lines: Path | None) -> Asked:
     """What was asked for, checked before anything is opened."""
     kept = b"" if secret is None else read_secret(secret)
+    if lines is not None:
+        with writing_to(lines):
+            lines.open("a").close()
     return Asked(tuple(checked_url(url) for url in dict.fromkeys(webhooks)), kept, lines)
 
 
