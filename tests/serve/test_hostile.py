@@ -341,7 +341,7 @@ def test_a_bridge_goes_on_after_any_error(network, tmp_path):
             tried.append(will)
             raise sqlite3.OperationalError("disk I/O error")
 
-    bridge = Bridge(Address(), Topics("jointset", {"city": network.sensors}, {}), {}, told.append, first=0.01)
+    bridge = Bridge(Address(), Topics("jointset", {"city": network.reader}, {}), {}, told.append, first=0.01)
     until(lambda: len(tried) >= 3)
     bridge.close()
     assert told == ["mqtt: broker cannot be reached (disk I/O error); tried again until it can"]

@@ -12,10 +12,13 @@ import aiomqtt
 import pytest
 
 from jointset.errors import InputError
+from jointset.inputs.fleet import AS_IT_IS, Fleet
 from jointset.inputs.times import live_seconds
+from jointset.live.formats import Reader
 from jointset.live.mqtt import ended
 from jointset.live.mqtt_address import read_address
 from jointset.live.mqtt_topics import Place, Topics, read_topics
+from jointset.live.network import AS_USUAL
 from jointset.live.opening import open_network
 from jointset.live.store import StoreError
 from jointset.live.ways_out import Broker, open_bridge
@@ -104,8 +107,8 @@ def publish(port, messages, qos=1):
 
 
 class Bridged:
-    def __init__(self, broker, model, folder, base, **asked):
-        self.network = open_network("city", model, folder)
+    def __init__(self, broker, model, folder, base, settings=AS_USUAL, **asked):
+        self.network = open_network("city", model, folder, settings)
         self.notes, self.open = [], True
         self.bridge, self.couriers = open_bridge(
             Broker(broker.url, base=base, **asked), {"city": self.network}, folder, self.notes.append
@@ -227,6 +230,21 @@ def test_a_broker_that_goes_away_is_found_again(model, tmp_path, rows):
         broker.stop()
 
 
+@broker_there
+def test_sensors_by_other_names_are_read_and_unknown_ones_ignored_where_asked_for(bridged, mosquitto, rows, tmp_path):
+    base, devices = f"test/{tmp_path.name}", tmp_path / "topics.csv"
+    devices.write_text("zigbee/hall,old\nzigbee/attic,nobody\n")
+    fleet = Fleet({"S1": "s000", "old": "s001"}, ignore_unknown=True)
+    one = bridged(settings=AS_USUAL._replace(fleet=fleet, cadence=3600, grace=0), topics=devices)
+    at = live_seconds(rows[0]["time"])
+    messages = [(f"{base}/city/readings/S1", 50.0, at), ("zigbee/hall", 40.0, at)]
+    messages += [(f"{base}/city/readings/nobody", 1.0, at), (f"{base}/city/readings/s002", 30.0, at + 9000)]
+    publish(mosquitto.port, [(topic, json.dumps({"value": value, "time": when})) for topic, value, when in messages])
+    until(lambda: one.rows == 1)
+    assert next(one.network.store.entries()).values[:2].tolist() == [50.0, 40.0]
+    assert (one.bridge.received, one.bridge.refused, one.notes) == (4, 0, [])
+
+
 def test_what_forgets_a_cancellation_is_cancelled_again():
     """As `wait_for` of Python 3.11 does when its result comes at the same time: `close` waited for ever."""
 
@@ -291,7 +309,7 @@ def _good(body, topic, base):
     """Whether a message at random happens to hold a reading."""
     try:
         return (
-            bool(Topics(base, {"city": ("s0",)}, {}).posts(f"{base}/city/readings/s0", body, 0.0))
+            bool(Topics(base, {"city": Reader(("s0",), AS_IT_IS)}, {}).posts(f"{base}/city/readings/s0", body, 0.0))
             and "readings/" in topic
         )
     except InputError:
@@ -300,7 +318,7 @@ def _good(body, topic, base):
 
 # ---------------------------------------------------------------------- topics, without a broker
 
-SENSORS = {"city": ("a", "b/c"), "town": ("x",)}
+READERS = {"city": Reader(("a", "b/c"), AS_IT_IS), "town": Reader(("x",), AS_IT_IS)}
 
 
 @pytest.mark.parametrize(
@@ -313,14 +331,14 @@ SENSORS = {"city": ("a", "b/c"), "town": ("x",)}
     ],
 )
 def test_a_message_of_one_sensor_is_a_line(topic, message, line):
-    topics = Topics("j", SENSORS, {"zigbee/kitchen": [Place("city", "a", "temperature")]})
+    topics = Topics("j", READERS, {"zigbee/kitchen": [Place("city", "a", "temperature")]})
     (post,) = topics.posts(topic, message, 5.9)
     assert post.body.decode().splitlines()[1] == line and post.network == topic.split("/")[1].replace("kitchen", "city")
 
 
 @pytest.mark.parametrize("message", [b"", b"unavailable", b"null", b'{"value": null}', b"NaN"])
 def test_a_device_without_a_reading_is_silent(message):
-    assert Topics("j", SENSORS, {}).posts("j/city/readings/a", message, 0.0) == []
+    assert Topics("j", READERS, {}).posts("j/city/readings/a", message, 0.0) == []
 
 
 @pytest.mark.parametrize(
@@ -336,20 +354,31 @@ def test_a_device_without_a_reading_is_silent(message):
 )
 def test_a_message_that_holds_no_reading_is_refused_in_one_line(topic, message, words):
     with pytest.raises(InputError, match=words):
-        Topics("j", SENSORS, {}).posts(topic, message, 0.0)
+        Topics("j", READERS, {}).posts(topic, message, 0.0)
 
 
 def test_topics_of_devices_come_from_a_file(tmp_path):
     path = tmp_path / "topics.csv"
     path.write_text("topic,sensor,key\nz/k,a,temperature\nz/k,x,\nz/m,b/c\n")
-    assert read_topics(path, SENSORS) == {
+    assert read_topics(path, READERS) == {
         "z/k": [Place("city", "a", "temperature"), Place("town", "x")],
         "z/m": [Place("city", "b/c")],
     }
-    for bad, words in (("z/+,a\n", "is no topic"), ("z,nobody\n", "of 0 networks"), ("z\n", "1 cells")):
+    for bad, words in (
+        ("z/+,a\n", "is no topic"),
+        ("z,A\n", "line 1: no network has a sensor 'A'"),
+        ("z\n", "1 cells"),
+    ):
         path.write_text(bad)
         with pytest.raises(InputError, match=words):
-            read_topics(path, SENSORS)
+            read_topics(path, READERS)
+
+
+def test_a_sensor_of_two_networks_is_refused_by_their_names(tmp_path):
+    path = tmp_path / "topics.csv"
+    path.write_text("z,a\n")
+    with pytest.raises(InputError, match="line 1: the networks 'city', 'copy' have a sensor 'a' each"):
+        read_topics(path, READERS | {"copy": READERS["city"]})
 
 
 @pytest.mark.parametrize("url", ["http://x", "mqtt://", "mqtt://x:y", "mqtt://u:secret@x", "mqtt://x/path"])

@@ -53,6 +53,12 @@ class Reader:
         self.place = self.json.place
         self.colons = any(":" in name for name in self.place)
 
+    def ignores(self, name: str) -> bool:
+        """Whether readings under a name are left out: when the model was fitted, or as unknown ones where asked for."""
+        if name in self.place:
+            return self.place[name] is None
+        return self.fleet.ignore_unknown or name in self.fleet.left_out
+
     def read(self, body: bytes, kind: str, precision: str = "ns") -> Batch:
         """The readings of a body."""
         try:
@@ -205,11 +211,11 @@ class Reader:
             value = point.fields.get("value", next(iter(point.fields.values())))
             named = {name: value}
         for name, value in named.items():
-            if name not in self.place:
-                ignored = self.fleet.ignore_unknown or name in self.fleet.left_out
-                words = "name sensors in fields, or one in the tag sensor, as `fit` knew them"
-                require(ignored, f"line {number}: the model knows no sensor {name[:60]!r}: {words}")
+            if self.ignores(name):
                 continue
+            if name not in self.place:
+                words = "name sensors in fields, or one in the tag sensor, as `fit` knew them"
+                raise InputError(f"line {number}: the model knows no sensor {name[:60]!r}: {words}")
             if not isinstance(value, float):
                 raise InputError(f"line {number}: sensor {name!r} reads {str(value)[:40]!r}, no number: send one")
             place = self.place[name]

@@ -20,8 +20,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jointset.errors import InputError, require, require_known
-from jointset.live.formats import CSV, JSON
+from jointset.errors import InputError, require, require_known, some, suggest
+from jointset.live.formats import CSV, JSON, Reader
 
 LARGEST = 2**20  # bytes of a message
 NOTHING = ("", "null", "none", "nan", "unavailable", "unknown")
@@ -60,8 +60,8 @@ class Place(NamedTuple):
 class Topics:
     """Which topics hold readings: those under a base, and those of a file."""
 
-    def __init__(self, base: str, sensors: Mapping[str, tuple[str, ...]], named: Mapping[str, list[Place]]) -> None:
-        self.base, self.sensors, self.named = checked_base(base), sensors, named
+    def __init__(self, base: str, readers: Mapping[str, Reader], named: Mapping[str, list[Place]]) -> None:
+        self.base, self.readers, self.named = checked_base(base), readers, named
 
     def under(self, network: str, *rest: str) -> str:
         """A topic of a network."""
@@ -70,7 +70,7 @@ class Topics:
     def subscriptions(self) -> list[str]:
         """The topics to listen to."""
         own = [
-            topic for name in self.sensors for topic in (self.under(name, "readings"), self.under(name, "readings/#"))
+            topic for name in self.readers for topic in (self.under(name, "readings"), self.under(name, "readings/#"))
         ]
         return [*own, *self.named]
 
@@ -79,13 +79,15 @@ class Topics:
         require(len(message) <= LARGEST, f"{len(message):,} bytes in one message: send {LARGEST:,} at most")
         if topic in self.named:
             return [post for place in self.named[topic] for post in _single(place, message, now)]
-        for name, sensors in self.sensors.items():
+        for name, reader in self.readers.items():
             start = self.under(name, "readings")
             if topic == start:
                 return [Post(name, message, JSON)]
             if topic.startswith(f"{start}/"):
                 sensor = topic.removeprefix(f"{start}/")
-                require_known(sensor, sensors, f"no sensor {sensor[:60]!r}")
+                if reader.ignores(sensor):
+                    return []
+                require_known(sensor, reader.place, f"no sensor {sensor[:60]!r}")
                 return _single(Place(name, sensor), message, now)
         raise InputError(f"nobody asked for the topic {topic[:60]!r}")
 
@@ -141,18 +143,16 @@ def checked_base(base: str) -> str:
     return base
 
 
-def read_topics(path: Path, sensors: Mapping[str, tuple[str, ...]]) -> dict[str, list[Place]]:
-    """The places of a file with the lines `topic,sensor[,key]`; a header is skipped."""
+def read_topics(path: Path, readers: Mapping[str, Reader]) -> dict[str, list[Place]]:
+    """The places of a file with the lines `topic,sensor[,key]`; a header is skipped, and so are sensors left out."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"the topics {path} cannot be read: {error}") from None
-    return _places(path, ((i, row) for i, row in enumerate(csv.reader(lines), 1) if row), sensors)
+    return _places(path, ((i, row) for i, row in enumerate(csv.reader(lines), 1) if row), readers)
 
 
-def _places(
-    path: Path, rows: Iterable[tuple[int, list[str]]], sensors: Mapping[str, tuple[str, ...]]
-) -> dict[str, list[Place]]:
+def _places(path: Path, rows: Iterable[tuple[int, list[str]]], readers: Mapping[str, Reader]) -> dict[str, list[Place]]:
     found: dict[str, list[Place]] = {}
     for i, row in rows:
         cells = [cell.strip() for cell in row]
@@ -164,8 +164,13 @@ def _places(
         require(
             bool(topic) and not any(mark in topic for mark in WILD), f"{where}: {topic!r} is no topic of one device"
         )
-        owners = [name for name, names in sensors.items() if sensor in names]
-        require(len(owners) == 1, f"{where}: {sensor!r} is a sensor of {len(owners)} networks: it must be one of one")
+        owners = [name for name, reader in readers.items() if reader.place.get(sensor) is not None]
+        if not owners and any(reader.ignores(sensor) for reader in readers.values()):
+            continue
+        known = [name for reader in readers.values() for name in reader.place]
+        require(bool(owners), f"{where}: no network has a sensor {sensor!r}: {suggest(sensor, known)}")
+        several = f"the networks {some(owners)} have a sensor {sensor!r} each"
+        require(len(owners) == 1, f"{where}: {several}: send it to a topic of one, BASE/NETWORK/readings/SENSOR")
         found.setdefault(topic, []).append(Place(owners[0], sensor, cells[2] if len(cells) == 3 and cells[2] else None))
     return found
 

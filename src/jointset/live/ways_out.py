@@ -68,10 +68,10 @@ def open_bridge(
     from jointset.live.mqtt_address import read_address
     from jointset.live.mqtt_topics import Topics, read_topics
 
-    sensors = {name: network.sensors for name, network in networks.items()}
-    named = {} if asked.topics is None else read_topics(asked.topics, sensors)
+    readers = {name: network.reader for name, network in networks.items()}
+    named = {} if asked.topics is None else read_topics(asked.topics, readers)
     address = read_address(asked.url, asked.password, store)
-    bridge = Bridge(address, Topics(asked.base, sensors, named), networks, note, asked.discovery)
+    bridge = Bridge(address, Topics(asked.base, readers, named), networks, note, asked.discovery)
     couriers = [
         _courier(network, "mqtt", network.store.path.parent / "sent-mqtt.json", bridge.send(name), note)
         for name, network in networks.items()
