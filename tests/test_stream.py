@@ -348,6 +348,7 @@ BAD_CSV = {
     "too few cells": ("1,2", "2 cells, the header has 9"),
     "too many cells": ("," * 12, "13 cells, the header has 9"),
     "text": ("0,1,1,1,oops,1,1,1,1", "sensor 's003': 'oops' is no finite number"),
+    "digits of another script": ("0,1,1,1,１２,1,1,1,1", "sensor 's003': '１２' is no finite number"),
     "infinite": ("0,1,1,1,inf,1,1,1,1", "sensor 's003': 'inf' is no finite number"),
     "overflow": ("0,1,1,1,1e999,1,1,1,1", "sensor 's003': '1e999' is no finite number"),
     "huge": ("0,1,1,1,-1e300,1,1,1,1", "sensor 's003': -1e+300 is absurd"),

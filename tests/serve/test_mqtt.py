@@ -345,7 +345,11 @@ def test_a_device_without_a_reading_is_silent(message):
     ("topic", "message", "words"),
     [
         ("j/city/readings/A", b"1", "no sensor 'A'"),
-        ("j/city/readings/a", b"warm", "is no number"),
+        ("j/city/readings/a", b"warm", "'warm' is no finite number"),
+        ("j/city/readings/a", b'{"value": "1_0", "time": 7}', "'1_0' is no finite number"),
+        ("j/city/readings/a", "１２".encode(), "'１２' is no finite number"),
+        ("j/city/readings/a", b'{"value": 1e999}', "no finite number"),
+        ("j/city/readings/a", b'{"value": true}', "true is no finite number"),
         ("j/city/readings/a", b"{", "not JSON"),
         ("j/city/readings/a", b'{"speed": 1}', "no entry"),
         ("j/other", b"1", "nobody asked"),

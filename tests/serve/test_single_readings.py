@@ -162,6 +162,7 @@ def test_a_gzip_bomb_is_refused(served):
         ("traffic,sensor=nobody value=1 5", "knows no sensor 'nobody'"),
         ('traffic,sensor=s000 value="x" 5', "no number"),
         ("traffic,sensor=s000 value=1e999 5", "no finite number"),
+        ("traffic,sensor=s000 value=１２ 5", "no finite number"),
         ("traffic,sensor value=1 5", "is not name=value"),
         ("traffic,sensor=s000 value=1 noon", "no time stamp"),
         (" ,sensor=s000 value=1 5", "measurement"),

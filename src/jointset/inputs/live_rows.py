@@ -251,7 +251,7 @@ class JsonRows:
     def _in_order(self, row: list[Any]) -> Array:
         count = f"{len(row)} values for {len(self.sensors)} sensors"
         require(len(row) == len(self.sensors), f"{count}: send one per sensor, null where it is missing")
-        values = np.array([_json_number(name, value) for name, value in zip(self.sensors, row, strict=True)])
+        values = np.array([json_number(name, value) for name, value in zip(self.sensors, row, strict=True)])
         values[[name in self.fleet.drop for name in self.sensors]] = np.nan
         return values
 
@@ -264,7 +264,7 @@ class JsonRows:
             if name not in self.place:
                 unknown.append(name)
             elif (place := self.place[name]) is not None:
-                values[place] = _json_number(name, value)
+                values[place] = json_number(name, value)
         if unknown:
             self.strangers.meet(unknown)
         return np.array(values)
@@ -278,7 +278,8 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return row
 
 
-def _json_number(name: str, value: Any) -> float:
+def json_number(name: str, value: Any) -> float:
+    """The number of a sensor in JSON, NaN where it is null."""
     if value is None:
         return math.nan
     number = isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from jointset.errors import InputError, require
 
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-WHOLE = re.compile(r"[+-]?\d{1,20}[iu]")
-STAMP = re.compile(r"-?\d{1,19}")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+WHOLE = re.compile(r"[+-]?\d{1,20}[iu]", re.ASCII)
+STAMP = re.compile(r"-?\d{1,19}", re.ASCII)
 TRUE, FALSE = ("t", "T", "true", "True", "TRUE"), ("f", "F", "false", "False", "FALSE")
 
 

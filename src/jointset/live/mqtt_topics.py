@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jointset.errors import InputError, require, require_known, some, suggest
+from jointset.inputs.live_cells import cell_number
+from jointset.inputs.live_rows import json_number
 from jointset.live.formats import CSV, JSON, Reader
 
 LARGEST = 2**20  # bytes of a message
@@ -102,9 +104,11 @@ def _single(place: Place, message: bytes, now: float) -> list[Post]:
     when: Any = None
     if text.startswith("{"):
         value, when = _entries(text, place)
-    if value is None or (isinstance(value, str) and value.lower() in NOTHING):
+    if isinstance(value, str) and value.strip().lower() in NOTHING:
         return []
-    number = _number(value)
+    number = cell_number(value.strip(), place.sensor) if isinstance(value, str) else json_number(place.sensor, value)
+    if math.isnan(number):
+        return []
     line = io.StringIO()
     csv.writer(line).writerows(
         [("time", "sensor", "value"), (int(now) if when is None else when, place.sensor, number)]
@@ -123,16 +127,6 @@ def _entries(text: str, place: Place) -> tuple[Any, Any]:
     when = next((found[name] for name in TIMES if name in found), None)
     require(when is None or isinstance(when, (str, int, float)), "the time of the message is no time")
     return found[key], when
-
-
-def _number(value: Any) -> float:
-    """A reading, finite."""
-    try:
-        number = math.nan if isinstance(value, (bool, dict, list)) else float(value)
-    except (ValueError, OverflowError):
-        number = math.nan
-    require(math.isfinite(number), f"{str(value)[:40]!r} is no number: send one")
-    return number
 
 
 def checked_base(base: str) -> str:
