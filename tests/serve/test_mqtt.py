@@ -15,6 +15,7 @@ from jointset.errors import InputError
 from jointset.inputs.fleet import AS_IT_IS, Fleet
 from jointset.inputs.times import live_seconds
 from jointset.live.formats import Reader
+from jointset.live.metrics import metrics_text
 from jointset.live.mqtt import ended
 from jointset.live.mqtt_address import read_address
 from jointset.live.mqtt_topics import Place, Topics, read_topics
@@ -121,6 +122,15 @@ class Bridged:
                 courier.close()
             self.bridge.close()
             self.network.close()
+
+    def count(self, what):
+        """What `/metrics` says of the messages."""
+        line = next(
+            line for line in metrics_text([self.network]).splitlines() if line.startswith(f"jointset_mqtt_{what}")
+        )
+        name, number = line.split()
+        assert name == f'jointset_mqtt_{what}_total{{network="city"}}'
+        return int(number)
 
     @property
     def rows(self):
@@ -242,7 +252,7 @@ def test_sensors_by_other_names_are_read_and_unknown_ones_ignored_where_asked_fo
     publish(mosquitto.port, [(topic, json.dumps({"value": value, "time": when})) for topic, value, when in messages])
     until(lambda: one.rows == 1)
     assert next(one.network.store.entries()).values[:2].tolist() == [50.0, 40.0]
-    assert (one.bridge.received, one.bridge.refused, one.notes) == (4, 0, [])
+    assert (one.count("received"), one.count("refused"), one.notes) == (4, 0, [])
 
 
 def test_what_forgets_a_cancellation_is_cancelled_again():
@@ -298,10 +308,10 @@ def test_a_thousand_messages_at_random_crash_nothing_and_good_ones_still_count(b
     bad = [(topic, body) for topic, body in bad if not _good(body, topic, base)]
     publish(mosquitto.port, bad)
     publish(mosquitto.port, [(f"{base}/city/readings", json.dumps(rows[0]))])
-    until(lambda: one.bridge.received == len(bad) + 1, 60)
+    until(lambda: one.count("received") == len(bad) + 1, 60)
     until(lambda: one.network.standing.clock.latest == live_seconds(rows[0]["time"]), 20)
     assert one.network.standing.predictor.trust().recent_coverage in (0.0, 1.0)  # one row had readings
-    assert one.bridge.refused > 0.9 * len(bad) and len(one.notes) <= 20
+    assert one.count("refused") > 0.9 * len(bad) and len(one.notes) <= 20
     assert all("\n" not in note and "Traceback" not in note for note in one.notes)
 
 

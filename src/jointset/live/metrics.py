@@ -20,6 +20,8 @@ COUNTERS = {
     "repeated": "rows sent again",
     "commits": "commits to the disk",
     "failed": "commits that failed",
+    "mqtt_received": "messages of MQTT received",
+    "mqtt_refused": "of these refused, as they held no reading",
 }
 GAUGES: dict[str, tuple[str, Callable[[Any], float]]] = {
     "row": ("last number of the log", lambda n: n.standing.number),

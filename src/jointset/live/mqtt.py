@@ -68,7 +68,6 @@ class Bridge:
     ) -> None:
         self.address, self.topics, self.networks, self.note = address, topics, networks, note
         self.prefix, self.first = prefix, first
-        self.received = self.refused = 0
         self.connected = threading.Event()
         self._told: set[str] = set()
         self._client: aiomqtt.Client | None = None
@@ -149,7 +148,7 @@ class Bridge:
         under_way: set[asyncio.Task[None]] = set()
         try:
             async for message in client.messages:
-                self.received += 1
+                self._count("mqtt_received", message)
                 under_way.add(asyncio.create_task(self._take(client, message)))
                 while len(under_way) >= UNDER_WAY:
                     _, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
@@ -168,6 +167,7 @@ class Bridge:
             for post in self.topics.posts(topic, bytes(body), time.time()):
                 await self._post(post.network, post.body, post.kind)
         except Exception as error:
+            self._count("mqtt_refused", message)
             self._refuse(topic, error)
         client._client.ack(message.mid, message.qos)
 
@@ -182,8 +182,11 @@ class Bridge:
                 await asyncio.sleep(pause)
                 pause = min(2.0 * pause, LONGEST)
 
+    def _count(self, what: str, message: aiomqtt.Message) -> None:
+        for name in self.topics.networks(str(message.topic)):
+            self.networks[name].counts[what] += 1
+
     def _refuse(self, topic: str, error: Exception) -> None:
-        self.refused += 1
         if topic not in self._told and len(self._told) < TOLD:
             self._told.add(topic)
             what = " ".join(str(error).split()) if isinstance(error, InputError) else type(error).__name__

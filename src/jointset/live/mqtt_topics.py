@@ -76,22 +76,27 @@ class Topics:
         ]
         return [*own, *self.named]
 
+    def networks(self, topic: str) -> list[str]:
+        """The networks that a topic has readings of."""
+        if topic in self.named:
+            return list(dict.fromkeys(place.network for place in self.named[topic]))
+        return [name for name in self.readers if f"{topic}/".startswith(f"{self.under(name, 'readings')}/")]
+
     def posts(self, topic: str, message: bytes, now: float) -> list[Post]:
         """What a message comes to; refused where it holds no reading."""
         require(len(message) <= LARGEST, f"{len(message):,} bytes in one message: send {LARGEST:,} at most")
         if topic in self.named:
             return [post for place in self.named[topic] for post in _single(place, message, now)]
-        for name, reader in self.readers.items():
-            start = self.under(name, "readings")
-            if topic == start:
-                return [Post(name, message, JSON)]
-            if topic.startswith(f"{start}/"):
-                sensor = topic.removeprefix(f"{start}/")
-                if reader.ignores(sensor):
-                    return []
-                require_known(sensor, reader.place, f"no sensor {sensor[:60]!r}")
-                return _single(Place(name, sensor), message, now)
-        raise InputError(f"nobody asked for the topic {topic[:60]!r}")
+        names = self.networks(topic)
+        require(bool(names), f"nobody asked for the topic {topic[:60]!r}")
+        start, reader = self.under(names[0], "readings"), self.readers[names[0]]
+        if topic == start:
+            return [Post(names[0], message, JSON)]
+        sensor = topic.removeprefix(f"{start}/")
+        if reader.ignores(sensor):
+            return []
+        require_known(sensor, reader.place, f"no sensor {sensor[:60]!r}")
+        return _single(Place(names[0], sensor), message, now)
 
 
 def _single(place: Place, message: bytes, now: float) -> list[Post]:

@@ -28,6 +28,7 @@ from jointset.storage import to_bytes
 
 WAITING = 1_000  # requests that may wait; more are told to come back
 WAITING_BYTES = 128 * 2**20  # of their bodies
+COUNTED = ("requests", "refused", "rows", "late", "repeated", "commits", "failed", "mqtt_received", "mqtt_refused")
 TOGETHER = 500  # rows that share a commit, about
 
 
@@ -67,7 +68,7 @@ class Network:
         self.newest = store.newest()  # time of a row that counted: what is later was not answered yet
         self.last_score = store.last_score()
         self.trouble: str | None = None  # why the last commit failed
-        self.counts = dict.fromkeys(("requests", "refused", "rows", "late", "repeated", "commits", "failed"), 0)
+        self.counts = dict.fromkeys(COUNTED, 0)
         self.listeners: list[Callable[[list[Entry], list[Any]], None]] = []
         self._jobs: queue.Queue[Post | Act | None] = queue.Queue(WAITING)
         self._counting, self._waiting = threading.Lock(), 0  # bytes of bodies in it
