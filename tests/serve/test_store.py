@@ -380,3 +380,54 @@ def test_two_networks_do_not_mix(model, rows, tmp_path):
         assert client.get("/ready").json()["rows"] == {"east": 3, "west": 0}
     for network in networks.values():
         network.close()
+
+
+def in_one_line(result, *words):
+    """Whether a command said these words in one line, and failed with exit code 2."""
+    lines = result.output.splitlines()
+    return result.exit_code == 2 and len(lines) == 1 and all(word in lines[0] for word in ("error: ", *words))
+
+
+def test_a_full_disk_ends_a_backup_and_a_compaction_in_one_line(kept, tmp_path, monkeypatch):
+    """It is the disk of what is written that is full; nothing half is left there, and the store is as it was."""
+
+    def full(*args):
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    monkeypatch.setattr(copying, "_copy", full)
+    backup = told("store", "backup", kept, tmp_path / "copy")
+    assert in_one_line(backup, f"cannot write {tmp_path / 'copy'}", "disk is full", "make room")
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+    assert in_one_line(told("store", "compact", kept), str(kept), "full: make room")
+    assert told("store", "check", kept).exit_code == 0
+
+
+def test_a_damaged_store_is_one_line_for_all_that_read_it(kept, tmp_path):
+    path = kept / "city" / "readings.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        page = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'log'").fetchone()[0]
+        size = connection.execute("PRAGMA page_size").fetchone()[0]
+    data = bytearray(path.read_bytes())
+    data[(page - 1) * size : page * size] = b"\xa5" * size
+    path.write_bytes(data)
+    for words in (("export", "--out", tmp_path / "e.csv"), ("compact",), ("backup", tmp_path / "copy")):
+        result = told("store", words[0], kept, *words[1:])
+        assert in_one_line(result, str(path), "damaged", "put a backup in its place"), result.output
+    assert [file.name for file in tmp_path.iterdir()] == ["store"]
+
+
+def test_a_backup_to_where_nothing_can_be_written_is_one_line(kept, tmp_path):
+    target = tmp_path / "file" / "copy"
+    target.parent.touch()
+    result = told("store", "backup", kept, target)
+    assert in_one_line(result, f"cannot write {target} (", "choose a place you can write to"), result.output
+
+
+def test_a_store_without_its_model_is_not_copied(kept, tmp_path):
+    shutil.rmtree(kept / "city" / "model")
+    result = told("store", "backup", kept, tmp_path / "copy")
+    assert in_one_line(result, f"{kept / 'city'} has no model"), result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -17,15 +18,21 @@ LOOKS = 1000  # instructions of SQLite between two looks at the file it writes
 
 
 def back_up(store: Store, path: Path, counting: Counting = silent) -> None:
-    """Copy a store, whole, to a new file, while it is in use."""
+    """Copy a store, whole, to a new file, while it is in use; OSError where that cannot be written."""
     require(not path.exists(), f"{path} is there already: give another name")
     with readable(store.path), closing(sqlite3.connect(path)) as target:
         store.reader.execute("BEGIN")  # what is written meanwhile does not make the copy begin anew
         try:
             size = _used(store.reader)
             _copy(store.reader, target, _in_all(counting(_mib(size), "MiB"), size))
+        except sqlite3.OperationalError as error:  # the pages come as they are: a damaged one is no error here
+            full = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL
+            raise OSError(errno.ENOSPC if full else errno.EIO, str(error)) from None
         finally:
             store.reader.execute("COMMIT")
+        said = target.execute("PRAGMA quick_check(1)").fetchone()[0]
+    words = " ".join(said.split())
+    require(said == "ok", f"{store.path} is damaged ({words}): put a backup in its place")
 
 
 def compact(store: Store, counting: Counting = silent) -> None:

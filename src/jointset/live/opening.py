@@ -17,7 +17,7 @@ from jointset.live.network import AS_USUAL, Network, Settings
 from jointset.live.relearning import recalibrated
 from jointset.live.schema import bring_up
 from jointset.live.standing import Standing, engine_for, of_parts, replayed, start
-from jointset.live.store import FILE, Store, StoreError, readable
+from jointset.live.store import FILE, Store, readable
 from jointset.methods import load_predictor
 from jointset.storage import from_bytes
 from jointset.support.atomic import held
@@ -46,14 +46,11 @@ def open_network(
     print_ = fingerprint(model)  # refuses what is no model before anything is written
     place = new_folder(folder / checked_name(name))
     lock = locked(place)
-    try:
-        with readable(place / FILE):
-            store, predictor = _store(place, model, name, print_)
-            standing, engine = standing_of(store, predictor, settings.cadence, notice)
-            if engine.jumps is None and predictor.usual is not None and predictor.usual.jumps is not None:
-                notice(f"{name}: an older jointset fitted the model, no jumps of neighbourhoods are seen: fit it again")
-    except StoreError as error:
-        raise InputError(str(error)) from None
+    with readable(place / FILE):
+        store, predictor = _store(place, model, name, print_)
+        standing, engine = standing_of(store, predictor, settings.cadence, notice)
+        if engine.jumps is None and predictor.usual is not None and predictor.usual.jumps is not None:
+            notice(f"{name}: an older jointset fitted the model, no jumps of neighbourhoods are seen: fit it again")
     return Network(name, store, standing, engine, settings, lock)
 
 

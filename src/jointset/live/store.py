@@ -21,7 +21,7 @@ import numpy as np
 import orjson
 
 from jointset.contracts import Array
-from jointset.errors import require
+from jointset.errors import InputError, require
 from jointset.live.schema import APPLICATION, TABLES
 from jointset.live.schema import VERSION as VERSION
 from jointset.support.atomic import identity, sync_folder, writing_to
@@ -33,7 +33,7 @@ Cells = tuple[Any, ...]  # of a row of the table
 FULL_WORDS = "the disk of the store is full: make room, or keep fewer rows (--keep); nothing was lost"
 
 
-class StoreError(Exception):
+class StoreError(InputError):
     """The store cannot take a reading: one line. `status` is the answer to the sender, 503 or 507."""
 
     def __init__(self, text: str, status: int = 503) -> None:

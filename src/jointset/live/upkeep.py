@@ -11,10 +11,10 @@ from typing import NamedTuple
 from jointset.errors import InputError, require
 from jointset.live import copying, history
 from jointset.live.opening import locked, standing_of
-from jointset.live.store import FILE, Store, StoreError, readable
+from jointset.live.store import FILE, Store, readable
 from jointset.methods import load_predictor
 from jointset.predicting.passes import Counting, silent
-from jointset.support.atomic import whole_file
+from jointset.support.atomic import whole_file, writing_to
 from jointset.writing import output_file
 
 
@@ -40,7 +40,7 @@ def checked(folder: Path, counting: Counting = silent) -> Iterator[Fact]:
     for place in networks_in(folder):
         try:
             yield from _checked(place, counting)
-        except (InputError, StoreError, sqlite3.Error) as error:
+        except (InputError, sqlite3.Error) as error:
             yield Fact(place.name, "readable", " ".join(str(error).split()), False)
 
 
@@ -70,9 +70,7 @@ def _checked(place: Path, counting: Counting) -> Iterator[Fact]:
 def export(place: Path, out: Path, limit: int, counting: Counting = silent) -> int:
     """Write the last rows of a network as a table; how many there are."""
     output_file(out, (".csv", ".json", ".parquet"))
-    store = Store(place / FILE)
-    sensors = tuple(store.about()["sensors"])
-    count = 0
+    store, count = Store(place / FILE), 0
 
     def told(rows: int) -> None:
         nonlocal count
@@ -81,7 +79,7 @@ def export(place: Path, out: Path, limit: int, counting: Counting = silent) -> i
 
     asked = history.Asked(limit, told=told)
     with readable(store.path), whole_file(out) as unfinished:
-        more = counting(min(limit, store.rows()))
+        more, sensors = counting(min(limit, store.rows())), tuple(store.about()["sensors"])
         if out.suffix.lower() == ".parquet":
             history.write_parquet(unfinished, store, sensors, asked)
         else:
@@ -108,12 +106,24 @@ def backup(folder: Path, target: Path, counting: Counting = silent) -> list[str]
     require(not target.exists(), f"{target} is there already: give a new name")
     found = networks_in(folder)
     unfinished = target.with_name(f".{target.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    for place in found:
-        (unfinished / place.name).mkdir(parents=True)
-        store = Store(place / FILE)
-        copying.back_up(store, unfinished / place.name / FILE, counting)
-        store.close()
-        shutil.copytree(place / "model", unfinished / place.name / "model")
-    unfinished.rename(target)
+    shutil.rmtree(unfinished, ignore_errors=True)  # of a run that was killed
+    try:
+        with writing_to(target):
+            for place in found:
+                _copy_network(place, unfinished / place.name, counting)
+            unfinished.rename(target)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
     return [place.name for place in found]
+
+
+def _copy_network(place: Path, into: Path, counting: Counting) -> None:
+    model = place / "model"
+    require(model.is_dir(), f"{place} has no model beside its readings: put the folder `model` of a backup there")
+    into.mkdir(parents=True)
+    store = Store(place / FILE)
+    copying.back_up(store, into / FILE, counting)
+    store.close()
+    (into / "model").mkdir()
+    for file in model.iterdir():
+        shutil.copy2(file, into / "model")
