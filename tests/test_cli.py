@@ -354,6 +354,30 @@ def test_bad_input_gets_one_line_and_exit_code_2(folder: Path, case: str) -> Non
     assert not list(folder.glob(".*"))  # no unfinished file is left behind
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*LATER, "--out", "later.csv"], "--out would overwrite later.csv, which is read: give another name"),
+        ([*LATER, "--out", "p.csv", "--impute", "p.csv"], "--impute and --out would both write p.csv: give two names"),
+        ([*LATER, "--horizon", "1", "--out", "linked.csv"], "--out would overwrite linked.csv, which is read"),
+        ([*LATER, "--rename", "names.csv", "--impute", "names.csv"], "--impute would overwrite names.csv"),
+        (["impute", "model", "later.csv", "--out", "./later.csv"], "--out would overwrite later.csv, which is read"),
+        (["impute", "model", "later.csv", "--filled", "later.csv"], "--filled would overwrite later.csv"),
+        (
+            ["impute", "model", "later.csv", "--out", "g.csv", "--filled", "g.csv"],
+            "--filled and --out would both write",
+        ),
+        (["generate", "g.csv", "--graph", "g.csv"], "--graph and OUT would both write g.csv: give two names"),
+    ],
+)
+def test_no_result_overwrites_another_or_what_is_read(folder: Path, arguments: list[str], message: str) -> None:
+    Path("linked.csv").symlink_to("later.csv")
+    Path("names.csv").write_text("old,s000\n")
+    before = {path.name: path.read_bytes() for path in folder.glob("*.csv")}
+    assert message in refused(jointset(*arguments))
+    assert {path.name: path.read_bytes() for path in folder.glob("*.csv")} == before
+
+
 def test_a_stream_with_a_bad_header_is_refused(folder: Path) -> None:
     header = "time,s000,s0001\n"
     said = refused(jointset("stream", "model", input=header))

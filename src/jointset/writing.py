@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from jointset.errors import require
 from jointset.joint_predictor import Run
 from jointset.panel import Panel
 from jointset.predicting.passes import Counting, silent
+from jointset.support.atomic import identity
 from jointset.support.atomic import whole_file as whole_file
 from jointset.support.atomic import writing_to as writing_to
 from jointset.support.folders import model_place
@@ -52,6 +53,24 @@ def output_file(path: str | Path, suffixes: tuple[str, ...]) -> Path:
     require(path.parent.is_dir(), f"cannot write {path}: there is no folder {path.parent}; create it first")
     require(not path.is_dir(), f"cannot write {path}: it is a folder; give a file name")
     return path
+
+
+def require_apart(written: Mapping[str, Path | None], read: Sequence[Path | None] = ()) -> None:
+    """Refuse results, by their options, that would be written over each other or over a file that is read."""
+    kept = {_file_of(path) for path in read if path is not None}
+    taken: dict[object, str] = {}
+    for option, path in written.items():
+        if path is None:
+            continue
+        place = _file_of(path)
+        require(place not in kept, f"{option} would overwrite {path}, which is read: give another name")
+        other = taken.setdefault(place, option)
+        require(other == option, f"{option} and {other} would both write {path}: give two names")
+
+
+def _file_of(path: Path) -> object:
+    """Which file a name stands for, also where it is not there yet."""
+    return identity(path) or os.path.realpath(path)
 
 
 def write_panel(panel: Panel, path: str | Path, counting: Counting = silent) -> None:

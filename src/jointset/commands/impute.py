@@ -35,12 +35,13 @@ def impute_command(
     """
     from jointset.predicting.imputation import impute_rows
     from jointset.predicting.limits import limits_asked
-    from jointset.writing import TABLES, output_file, write_panel, write_table
+    from jointset.writing import TABLES, output_file, require_apart, write_panel, write_table
 
     require(out is not None or filled is not None, "nothing to write: give --out FILE.csv, --filled FILE.csv, or both")
     for path, kinds in ((out, TABLES), (filled, (".csv", ".npz"))):
         if path is not None:
             output_file(path, kinds)
+    require_apart({"--out": out, "--filled": filled}, (panel, rename))
     fleet, limits = readings.fleet_asked(drop, rename, ignore_unknown), limits_asked(lowest, highest)
     predictor = readings.opened(model)
     data = readings.Asked(layout, time_column, day_first, fleet).after(predictor, panel)

@@ -55,7 +55,7 @@ def predict_command(
     from jointset.inputs.outliers import warn_absurd
     from jointset.predicting.imputation import impute_rows
     from jointset.predicting.limits import limits_asked
-    from jointset.writing import TABLES, output_file, write_run, write_table
+    from jointset.writing import TABLES, output_file, require_apart, write_run, write_table
 
     fleet = readings.fleet_asked(drop, rename, ignore_unknown)
     require(fan is None or horizon is not None, "--fan draws the steps of --horizon: give --horizon too")
@@ -63,6 +63,7 @@ def predict_command(
     for path in (out, impute):
         if path is not None:
             output_file(path, TABLES)
+    require_apart({"--out": out, "--impute": impute}, (panel, rename))
     predictor = readings.opened(model)
     limits = limits_asked(lowest, highest)
     if horizon is not None:

@@ -132,9 +132,10 @@ def generate_command(
     """Write a simulated network of sensors to a file."""
     from jointset.datasets import generate_grssf
     from jointset.datasets.drift import with_drift
-    from jointset.writing import output_file, write_edges, write_panel
+    from jointset.writing import output_file, require_apart, write_edges, write_panel
 
     output_file(out, (".npz", ".csv"))
+    require_apart({"OUT": out, "--graph": graph})
     with busy("simulating") as counting:
         panel = generate_grssf(track, n=n, seed=seed, length=length, counting=counting).panel
         panel = panel if drift is None else with_drift(panel, drift)
