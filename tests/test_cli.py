@@ -102,6 +102,19 @@ def test_fit_says_in_a_sentence_how_the_held_out_rows_went(folder: Path) -> None
     assert float(said[1]) == pytest.approx(100 * again.calibrate(calibration).run(test).joint, abs=0.051)
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e-3, 1.0, 1e6])
+def test_sizes_are_told_to_three_digits_in_any_unit(folder: Path, unit: float) -> None:
+    for panel, name in ((NETWORK[:700], "past.csv"), (NETWORK[700:], "next.csv")):
+        write_panel(panel.with_values(unit * panel.values), name)
+    assert jointset("fit", "past.csv", "--out", "scaled", "--method", "ewma").exit_code == 0
+    (line,) = (line for line in jointset("predict", "scaled", "next.csv").stdout.splitlines() if "│" in line)
+    joint, width, width_full, log_volume = (cell.strip() for cell in line.strip("│").split("│"))
+    run = JointPredictor.load("scaled").run(Panel.read("next.csv")).summary()
+    assert float(width) == pytest.approx(run["width"], rel=6e-4) and len(width) <= 9
+    assert float(width_full) == pytest.approx(run["width_full"], rel=6e-4)
+    assert log_volume == f"{run['log_volume']:.3f}" and joint.endswith(" %")
+
+
 def test_the_fitted_model_stands_at_the_end_of_the_file(folder: Path) -> None:
     predictor = JointPredictor.load("model")
     moved = predictor.copy()

@@ -188,12 +188,21 @@ def tell_warnings() -> None:
     warnings.showwarning = show  # type: ignore[assignment]
 
 
+def number(value: float) -> str:
+    """A figure of a table: three decimals where these say enough, else four digits that count.
+
+    >>> number(5.2), number(0.0), number(5.1813e-06), number(11039877.543)
+    ('5.200', '0.000', '5.181e-06', '1.104e+07')
+    """
+    return f"{value:.3f}" if value == 0.0 or 0.1 <= abs(value) < 1e5 else f"{value:.4g}"
+
+
 def sizes(summary: dict[str, Any]) -> list[str]:
     """Cells of a table: joint coverage, width, full width, log-volume."""
     joint = summary["joint"]
     return [
         "none" if math.isnan(joint) else f"{100 * joint:.1f} %",
-        *(f"{summary[key]:.3f}" for key in ("width", "width_full", "log_volume")),
+        *(number(summary[key]) for key in ("width", "width_full", "log_volume")),
     ]
 
 

@@ -68,6 +68,12 @@ def test_rows_of_a_file_of_ones_own(readings, tmp_path):
             assert arrays["inside"].mean() == pytest.approx(inside)
 
 
+def test_the_table_tells_sizes_of_readings_in_small_units(tmp_path):
+    write_panel(PANEL[:1000].with_values(1e-6 * PANEL[:1000].values), tmp_path / "small.csv")
+    result = bench(f"file:{tmp_path / 'small.csv'}", "ewma", tmp_path / "out")
+    assert f" {read_results(tmp_path / 'out')['width_full'][0]:.4g} " in result.output, result.output
+
+
 def test_shapes_from_other_rows_are_rows_of_their_own(tmp_path):
     """Fitted on the calibration rows a shape of 30 sensors loses coverage, and says so; on others it does not."""
     plug_in = bench("grssf-a-30", "static:ellipsoid,kalman", tmp_path, "--seeds", "2")

@@ -14,7 +14,7 @@ from jointset.methods import Name, parse, predictor_for, rule_of
 from jointset.panel import Panel
 from jointset.predicting.promise import FAR, Promise, promise_of
 from jointset.runs import Run
-from jointset.terminal import counted, phases, show_table, sizes, stepped
+from jointset.terminal import counted, number, phases, show_table, sizes, stepped
 
 SIMPLE = (("quick", None), ("ewma", "auto"))  # under the rule of the default
 MOST = 300  # sensors up to which they take seconds
@@ -26,7 +26,7 @@ SLACK = 0.03  # coverage short of the target by more, or by more than half the m
 def show_beside(found: dict[str, dict[str, float]], alpha: float) -> None:
     """A table of the fitted method and the simple ones on the same rows, and what it means in a sentence."""
     if found:
-        rows = [[one, *sizes(summary), f"{summary[SIZE]:.3f}"] for one, summary in found.items()]
+        rows = [[one, *sizes(summary), number(summary[SIZE])] for one, summary in found.items()]
         columns = ("method", "joint", "width", "width_full", "log-volume", "log mean volume")
         show_table(columns, rows, "On the same rows")
         typer.echo(verdict(found, alpha))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from jointset.next_set import next_sets, times_ahead
-from jointset.terminal import show_json, show_table
+from jointset.terminal import number, show_json, show_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def show_run_ahead(run: AheadRun, predictor: JointPredictor) -> None:
     """Coverage and sizes of the sets for steps ahead on some rows, and what the calibration is worth."""
     rows = [
-        [str(one["step"]), f"{100 * one['joint']:.1f} %", f"{one['log_volume']:.3f}", f"{one['rmse']:.4g}"]
+        [str(one["step"]), f"{100 * one['joint']:.1f} %", number(one["log_volume"]), f"{one['rmse']:.4g}"]
         for one in run.summary()
     ]
     show_table(("step", "joint", "log-volume", "rmse"), rows, f"{run.steps} steps ahead")

@@ -286,7 +286,7 @@ def show_rows(results: pd.DataFrame, keys: set[tuple]) -> None:
     """A table for every cell and protocol of the run: the mean of every method over its seeds."""
     from jointset.bench.tables.measured import variant_of
     from jointset.bench.tables.model import REUSED
-    from jointset.terminal import show_table
+    from jointset.terminal import number, show_table
 
     fine = results[results["status"].eq("ok")]
     fine = fine[of_run(fine, keys)]
@@ -296,7 +296,7 @@ def show_rows(results: pd.DataFrame, keys: set[tuple]) -> None:
             marks = [*([] if backbone in ("own", "gpvar") else [str(backbone)]), variant_of(group.iloc[0])]
             told = ", ".join(filter(None, marks))
             name = f"{method} ({told})" if told else str(method)
-            numbers = {column: f"{group[column].mean():.3f}" for column in columns}
+            numbers = {column: number(group[column].mean()) for column in columns}
             if note := group["note"].max():
                 numbers["joint"] += REUSED
                 notes.setdefault(note, []).append(name)
