@@ -217,7 +217,7 @@ def test_a_time_that_is_none_is_refused_and_not_tried_again(bridged, mosquitto, 
     base, one = f"test/{tmp_path.name}", bridged()
     bad = {**rows[0], "time": 99999999999999999999}
     publish(mosquitto.port, [(f"{base}/city/readings", json.dumps(row)) for row in (bad, rows[0])])
-    until(lambda: (one.bridge.refused, one.rows) == (1, 1))
+    until(lambda: (one.count("refused"), one.rows) == (1, 1))
     assert one.network.counts["failed"] == 0
 
 
