@@ -36,8 +36,8 @@ _COUNTS = GRID ** np.arange(15.0)  # 1 to 16,384
 class GapScale(NamedTuple):
     """The coverage that is asked for, and the radius of the calibration scores at it; NaN before calibration.
 
-    logs, shares, seen: of the strata of rows with as many gaps, see `gap_levels` · trace (T, S): logs at each
-    step, in the regions of a run · back: logs of the calibrated factors on the radii of rows after one without any
+    logs, shares: of the strata of rows with as many gaps, see `gap_levels` · trace (T, S): logs at each step, in the
+    regions of a run · back: logs of the calibrated factors on the radii of rows after one without any
     reading, by `RETURN`; what they learned since follows in `logs` · since: rows since then, at most 24.
     """
 
@@ -45,7 +45,6 @@ class GapScale(NamedTuple):
     radius: float = math.nan
     logs: tuple[float, ...] = (0.0,) * (len(EDGES) + 1 + len(RETURN))
     shares: tuple[float, ...] = (1.0,) + (0.0,) * len(EDGES)
-    seen: tuple[int, ...] = (0,) * (len(EDGES) + 1)
     trace: Array | None = None
     back: tuple[float, ...] = (0.0,) * len(RETURN)
     since: int = RETURN[-1]

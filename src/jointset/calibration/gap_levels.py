@@ -3,14 +3,18 @@
 Rows fall into strata by the share of sensors they lack. Each stratum has a factor exp(l_s) on the radius, 1 at first: a
 row is outside when its score is above exp(l_s) times the radius of the rule, and then
 
-    l_s <- l_s + r_s (1 - p_s) (miss - alpha),
+    l_s <- l_s + RATE (1 - p_s) (miss - alpha),
 
-r_s = RATE, larger for its first rows, and p_s the share of the last rows, some hundreds, that were of this stratum.
-What is common to all rows is so left to the rule: where all rows are of one stratum, as where nothing is ever missing,
-nothing moves and the rule is alone. What differs is learned in the strata: gaps that come when readings are rough, laws
-that know too little of what they missed, tails that no normal law has. Sets are announced before it is known what a row
-will lack, as those of complete rows: their radius is that of the rule times exp(l_0), and scores of rows with gaps are
+p_s the share of the last rows, some hundreds, that were of this stratum. What is
+common to all rows is so left to the rule: where all rows are of one stratum, as where nothing is ever missing, nothing
+moves and the rule is alone. What differs is learned in the strata: gaps that come when readings are rough, laws that
+know too little of what they missed, tails that no normal law has. Sets are announced before it is known what a row will
+lack, as those of complete rows: their radius is that of the rule times exp(l_0), and scores of rows with gaps are
 multiplied by exp(l_0 - l_s).
+
+The first misses of a stratum count as much as later ones, so that n of them widen no set by more than exp(RATE n). They
+may be chance, or a rough spell that the rule forgets as soon as it is over: the factor of a stratum that does not come
+again stays, and where gaps are common complete rows are rare.
 
 A row that follows one without any reading is met by a mean as old as the outage was long, and a filter takes some rows
 to find back. Where the calibration rows have ten outages or more, the quantile of the first rows after them over the
@@ -37,7 +41,6 @@ from jointset.calibration.shared_level import Course, SharedLevel
 from jointset.contracts import Array, Score
 
 RATE = 0.2  # of a logarithm, for a miss in a stratum that is rare
-HASTE, SOON = 3.0, 20.0  # times RATE that is added for the first row, and rows after which it is half
 MEMORY = 500.0  # rows that the shares of the strata look back at
 NEARLY = 1.0 - 1e-9  # the share of a stratum at most, once there was a row of another
 OUTAGES = 10  # in the calibration rows from which on they have a factor
@@ -54,19 +57,10 @@ def after_row(gaps: GapScale, place: int, inside: bool) -> GapScale:
     """The scale after a row of a stratum."""
     if gaps.shares[place] == 1.0:  # all rows so far were of this one
         return gaps
-    logs, shares, seen = list(gaps.logs), list(gaps.shares), list(gaps.seen)
-    _move(logs, shares, seen, place, inside, 1.0 - gaps.level)
-    return gaps._replace(logs=tuple(logs), shares=tuple(shares), seen=tuple(seen))
-
-
-def _move(logs: list[float], shares: list[float], seen: list[int], place: int, inside: bool, alpha: float) -> None:
-    """What is known of the strata after one more row, in place."""
-    seen[place] += 1
-    rate = RATE * (1.0 + HASTE / (1.0 + seen[place] / SOON)) * (1.0 - shares[place])
-    logs[place] -= rate * alpha if inside else rate * (alpha - 1.0)
-    for s in range(len(shares)):
-        shares[s] -= shares[s] / MEMORY
+    logs, shares = list(gaps.logs), [share - share / MEMORY for share in gaps.shares]
+    logs[place] += RATE * (1.0 - gaps.shares[place]) * ((not inside) - (1.0 - gaps.level))
     shares[place] = min(shares[place] + 1.0 / MEMORY, NEARLY)
+    return gaps._replace(logs=tuple(logs), shares=tuple(shares))
 
 
 def _return(logs: list[float], since: int, inside: bool, alpha: float) -> None:
@@ -79,10 +73,10 @@ def _return(logs: list[float], since: int, inside: bool, alpha: float) -> None:
 def _rates(places: Array, read: Array, gaps: GapScale) -> tuple[Array, GapScale]:
     """How fast the stratum of each row (T,) moves, 0 without a reading, and the scale with the shares after them.
 
-    What `after_row` does to shares and counts, which do not depend on scores: shares by blocks of sums, as
+    What `after_row` does to shares, which do not depend on scores: by blocks of sums, as
     s_t = d^t (s_0 + sum_i x_i d^-i / MEMORY), d = 1 - 1 / MEMORY.
     """
-    rates, shares, seen = np.zeros(len(places)), np.array(gaps.shares), np.array(gaps.seen)
+    rates, shares = np.zeros(len(places)), np.array(gaps.shares)
     alone = shares[places] == 1.0  # all rows so far were of this one
     begin = len(places) if not (other := read & ~alone).any() else int(other.argmax())
     moving = np.flatnonzero(read[begin:]) + begin
@@ -92,13 +86,11 @@ def _rates(places: Array, read: Array, gaps: GapScale) -> tuple[Array, GapScale]
         own, t = places[rows], np.arange(len(rows))
         decay = (1.0 - 1.0 / MEMORY) ** np.arange(len(rows) + 1.0)
         arrived = np.zeros((len(shares), len(rows) + 1))
-        arrived[own, t + 1] = 1.0
-        soon = (seen[:, None] + np.cumsum(arrived, axis=1))[own, t + 1] / SOON
-        arrived[own, t + 1] /= MEMORY * decay[1:]
+        arrived[own, t + 1] = 1.0 / (MEMORY * decay[1:])
         course = np.minimum(decay * (shares[:, None] + np.cumsum(arrived, axis=1)), NEARLY)
-        rates[rows] = RATE * (1.0 + HASTE / (1.0 + soon)) * (1.0 - course[own, t])
-        shares, seen = course[:, -1], seen + np.bincount(own, minlength=len(seen))
-    return rates, gaps._replace(shares=tuple(shares.tolist()), seen=tuple(seen.tolist()))
+        rates[rows] = RATE * (1.0 - course[own, t])
+        shares = course[:, -1]
+    return rates, gaps._replace(shares=tuple(shares.tolist()))
 
 
 def _trace(logs: tuple[float, ...], places: list[int], after: list[float]) -> Array:
@@ -120,7 +112,7 @@ def gaps_of(score: object) -> GapScale | None:
 def rescaled_gaps(score: S, gaps: GapScale) -> S:
     """The score with another scale of the same strata."""
     known = gaps_of(score) or gaps
-    kept = {name: getattr(known, name) for name in ("logs", "shares", "seen", "back", "since")}
+    kept = {name: getattr(known, name) for name in ("logs", "shares", "back", "since")}
     return score.with_gaps(gaps._replace(**kept))
 
 
@@ -139,10 +131,8 @@ def told_of_outages(score: S, scores: Array, rows: Array) -> S:
 
 def restarted_strata(score: S) -> S:
     """The score before its strata have learned anything."""
-    gaps, fresh = gaps_of(score), UNCALIBRATED
-    if gaps is None or not any(gaps.logs):
-        return score
-    return score.with_gaps(gaps._replace(logs=fresh.logs, seen=fresh.seen))
+    gaps = gaps_of(score)
+    return score if gaps is None or not any(gaps.logs) else score.with_gaps(gaps._replace(logs=UNCALIBRATED.logs))
 
 
 def at_another_level(score: S, scale: GapScale) -> S:
