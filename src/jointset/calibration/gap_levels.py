@@ -5,12 +5,11 @@ row is outside when its score is above exp(l_s) times the radius of the rule, an
 
     l_s <- l_s + RATE (1 - p_s) (miss - alpha),
 
-p_s the share of the last rows, some hundreds, that were of this stratum. What is
-common to all rows is so left to the rule: where all rows are of one stratum, as where nothing is ever missing, nothing
-moves and the rule is alone. What differs is learned in the strata: gaps that come when readings are rough, laws that
-know too little of what they missed, tails that no normal law has. Sets are announced before it is known what a row will
-lack, as those of complete rows: their radius is that of the rule times exp(l_0), and scores of rows with gaps are
-multiplied by exp(l_0 - l_s).
+p_s the share of the last rows, some hundreds, that were of this stratum. What is common to all rows is so left to the
+rule: where all rows are of one stratum, as where nothing is ever missing, nothing moves and the rule is alone. What
+differs is learned in the strata: gaps that come when readings are rough, laws that know too little of what they missed,
+tails that no normal law has. Sets are announced before it is known what a row will lack, as those of complete rows:
+their radius is that of the rule times exp(l_0), and scores of rows with gaps are multiplied by exp(l_0 - l_s).
 
 The first misses of a stratum count as much as later ones, so that n of them widen no set by more than exp(RATE n). They
 may be chance, or a rough spell that the rule forgets as soon as it is over: the factor of a stratum that does not come
