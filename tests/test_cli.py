@@ -491,6 +491,12 @@ def test_a_rule_beside_another_in_the_name_is_refused(folder: Path) -> None:
         ((0.9, float("inf")), (0.9, float("inf")), "of one size"),
         ((0.7, -1.0), (0.9, 0.0), "default held less than 90 %"),
         ((0.9, 0.0), (0.7, -1.0), "No simple method held 90 %"),
+        (
+            (0.875, 0.0),
+            (0.93, 0.06),
+            "6 % smaller than those of quick, but held 87.5 % of the rows, those of quick 93.0 %.",
+        ),
+        ((0.93, 0.06), (0.875, 0.0), "6 % smaller here, but held 87.5 % of the rows, those of default 93.0 %."),
     ],
 )
 def test_sets_are_compared_where_both_methods_hold_the_target(own: Any, other: Any, said: str) -> None:

@@ -20,6 +20,7 @@ SIMPLE = (("quick", None), ("ewma", "auto"))  # under the rule of the default
 MOST = 300  # sensors up to which they take seconds
 FEWEST = 50  # test rows that say something
 SIZE = "log_mean_volume"  # the mean of log-volumes would reward a radius that shrinks and explodes
+MORE = 1.0  # per cent of the rows that larger sets must hold more for it to be said
 SLACK = 0.03  # coverage short of the target by more, or by more than half the miss rate, is another promise
 
 
@@ -71,8 +72,14 @@ def verdict(found: dict[str, dict[str, float]], alpha: float) -> str:
     share = 100.0 * (1.0 - math.exp(-abs(gain)))
     if math.isnan(gain) or share < 0.5:
         return f"The sets of {own} and {best} are of one size here."
+    small, large = (own, best) if gain > 0.0 else (best, own)
+    fewer = [100.0 * found[one]["joint"] for one in (small, large)]
+    told = f", but held {fewer[0]:.1f} % of the rows, those of {large} {fewer[1]:.1f} %"
+    though = told if fewer[1] > fewer[0] + MORE else ""
     if gain > 0.0:
-        return f"Per sensor, the sets of {own} are {share:.0f} % smaller than those of {best}."
+        return f"Per sensor, the sets of {own} are {share:.0f} % smaller than those of {best}{though}."
+    if though:
+        return f"Per sensor, the sets of {best} are {share:.0f} % smaller here{though}."
     return f"Per sensor, the sets of {best} are {share:.0f} % smaller here: fit with --method {best} for that one."
 
 
