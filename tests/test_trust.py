@@ -293,15 +293,15 @@ def test_a_predictor_that_is_not_calibrated_answers_in_one_line():
             predictor_for(name).fit(panel).trust()
 
 
-def test_a_watch_is_stored_with_the_fields_it_always_had():
+def test_a_watch_opens_with_the_fields_it_had_before_rules_that_adapt_had_their_own():
     fields = {"tau_int": 1.0, "coverage": 0.9, "half_width": 0.05, "slack": 10, "limit": 100}
     reference = {"class": "Reference", "fields": {"scores": {"array": "scores"}, **fields}}
     tree = {"class": "Watch", "fields": {"reference": reference, "high": 0, "low": 0, "steps": 2, "recent": 1}}
     watch = unpack(tree, {"scores": np.arange(99.0)})
-    assert (
-        watch.trust(0.0).recent_coverage == 0.5 and pack(watch, {}, "watch")["fields"].keys() == tree["fields"].keys()
-    )
-    assert pack(watch.reference, {}, "watch")["fields"].keys() == reference["fields"].keys()
+    trust, stored = watch.trust(0.0), pack(watch.reference, {}, "watch")["fields"]
+    assert trust.recent_coverage == 0.5 and not trust.steers and trust.band_over(np.inf) == (0.9 - 0.05, 0.9 + 0.05)
+    assert stored.keys() - reference["fields"].keys() == {"adapts", "steers"}
+    assert pack(watch, {}, "watch")["fields"].keys() == tree["fields"].keys()
 
 
 def test_calibrating_again_starts_the_watch_afresh():

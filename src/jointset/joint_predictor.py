@@ -275,7 +275,8 @@ class JointPredictor(Explains):
 
     def start_watch(self) -> None:
         """Watch later scores beside those of calibration."""
-        self.watch = watch_from(self.calibration, self.calibration_state, self.calibration_scores)
+        scores, times = self.calibration_scores, self.calibration_times
+        self.watch = watch_from(self.calibration, self.calibration_state, scores, times)
 
     def repeats(self, panel: Panel) -> bool:
         """Whether a panel begins before the last row this predictor has seen: its coverage would flatter."""

@@ -10,6 +10,10 @@ w the half-width for the long run, 1 / (2 n) half a reading, as shares move by w
 error added, here and below; for w it is at least what the slow part of hits and ranks makes of it
 (`jointset.predicting.slow_time`).
 
+A rule that adapts steers the share of hits towards its target c, whatever its first radius was, so that only the n
+readings err: c -+ (w sqrt(m / n) + 1 / (2 n)). tau is then that of the rule's own hits, on the second half of the
+calibration scores after a start on the first, and at least what makes the band of these hits hold their share.
+
 Two detectors watch. The first counts hits: the last 200 readings (n of them, h hits) are an alarm while they lack too
 many, c n - h >= 200 d, where d is 2.5 half-widths of the band of 200 readings, at most 0.15. The bound holds whatever
 tau: coverage 15 points too low over 200 readings is always an alarm, and the alarm is over once coverage is back.
@@ -60,7 +64,7 @@ class Trust(NamedTuple):
     tau_int: float  # integrated autocorrelation time of the hits of calibration, at least 1
     effective_size: float  # n_calibration / tau_int
     coverage: float  # expected: that of the calibration block, of a rule that adapts its target
-    half_width: float  # of the band of coverage in the long run, while the regime of calibration lasts
+    half_width: float  # of the band in the long run, while nothing changes; where `steers`, over n_calibration readings
     band: tuple[float, float]  # of the share inside among the next 1,000 readings: band_over(1000)
     drift: float  # CUSUM over its limit: 1 or more is an alarm; negative where scores have become smaller
     drift_alarm: bool  # of the scores, or of coverage
@@ -70,6 +74,7 @@ class Trust(NamedTuple):
     verdict: str
     silent: tuple[str, ...] = ()  # sensors without a reading, or with one value, for far longer than they usually are
     stuck: tuple[str, ...] = ()
+    steers: bool = False  # the rule adapts, and was watched doing so: in the long run it comes to `coverage`
 
     def naming(self, silent: Sequence[str], stuck: Sequence[str]) -> Trust:
         """The same with the sensors that are not to be trusted, in words too."""
@@ -81,22 +86,22 @@ class Trust(NamedTuple):
 
         Held against the coverage of a test block of that length, it says whether the block is like the calibration.
         """
-        return band_over(steps, self.coverage, self.half_width, self.n_calibration)
+        return band_over(steps, self.coverage, self.half_width, self.n_calibration, self.steers)
 
 
-def band_over(steps: float, coverage: float, half_width: float, m: int) -> tuple[float, float]:
+def band_over(steps: float, coverage: float, half_width: float, m: int, steers: bool = False) -> tuple[float, float]:
     """Band of the share inside among so many readings, from the half-width in the long run and m scores.
 
     >>> [round(end, 3) for end in (*band_over(math.inf, 0.9, 0.02, 800), *band_over(800, 0.9, 0.02, 800))]
     [0.88, 0.92, 0.871, 0.929]
     """
-    half = half_over(steps, half_width, m)
+    half = half_over(steps, half_width, m, steers)
     return max(coverage - half, 0.0), min(coverage + half, 1.0)
 
 
-def half_over(steps: float, half_width: float, m: int) -> float:
-    """Half-width of that band before it is cut at 0 and 1."""
-    return half_width * math.sqrt(1.0 + m / steps) + 0.5 / steps
+def half_over(steps: float, half_width: float, m: int, steers: bool = False) -> float:
+    """Half-width of that band before it is cut at 0 and 1; without the error of the radius where the rule steers."""
+    return half_width * math.sqrt((0.0 if steers else 1.0) + m / steps) + 0.5 / steps
 
 
 @storable
@@ -106,13 +111,15 @@ class Reference(NamedTuple):
     scores: Array  # (m,) ascending
     tau_int: float
     coverage: float
-    half_width: float  # of the band in the long run
+    half_width: float  # as in `Trust`
     slack: int  # allowance and limit of the CUSUM in such ranks
     limit: int
+    adapts: bool = False  # the radius follows the scores
+    steers: bool = False  # and its own hits gave the band
 
     def too_few(self, count: int) -> int:
         """So many hits or fewer among the last `count` readings, RECENT at most, are an alarm."""
-        far = min(FAR * half_over(RECENT, self.half_width, len(self.scores)), TOO_LOW)
+        far = min(FAR * half_over(RECENT, self.half_width, len(self.scores), self.steers), TOO_LOW)
         return math.floor(self.coverage * count - far * RECENT)
 
 
@@ -167,24 +174,26 @@ class Watch(NamedTuple):
             effective_size=m / reference.tau_int,
             coverage=reference.coverage,
             half_width=reference.half_width,
-            band=band_over(HORIZON, reference.coverage, reference.half_width, m),
+            band=band_over(HORIZON, reference.coverage, reference.half_width, m, reference.steers),
             drift=drift,
             drift_alarm=drifted,
             recent_coverage=hits / count if count else math.nan,
             coverage_alarm=lost,
             infinite_share=infinite_share,
             verdict="",
+            steers=reference.steers,
         )
-        return found._replace(verdict=_sentence(found, hits, count, too_few))
+        return found._replace(verdict=_sentence(found, hits, count, too_few, reference.adapts))
 
 
 _MASK = (1 << RECENT) - 1
 
 
-def start_watch(scores: Array, radius: float, coverage: float | None = None) -> Watch:
+def start_watch(scores: Array, radius: float, coverage: float | None = None, ratios: Array | None = None) -> Watch:
     """The watch after calibration scores (m,) in time order; a hit is a score of at most `radius`.
 
-    The coverage to expect is the share of hits, or that given: the one a rule that adapts its radius works towards.
+    The coverage to expect is the share of hits, or that given: the one a rule that adapts its radius works towards,
+    and `ratios` (k,) are scores over the radii it had for them, a hit where at most 1.
     tau_int is the larger of two estimates, over 30 lags and over a window chosen from the series, as in the audits.
 
     >>> scores = np.random.default_rng(0).random(1000)
@@ -194,19 +203,38 @@ def start_watch(scores: Array, radius: float, coverage: float | None = None) -> 
     """
     m = len(scores)
     hits = scores <= radius
-    times = [integrated_time(hits.astype(float), lags) for lags in (None, LAGS)]
+    times = _times(hits)
     tau_int = max(_at_least_one(time.tau) for time in times)
     ordered = np.sort(scores)
     ranks = _ranks(ordered, scores).astype(float)
-    tau = max(
-        slow_time(hits.astype(float), ranks, CONFIDENT),
-        *(_at_least_one(time.tau + time.standard_error) for time in times),
-    )
+    adapts = coverage is not None
     coverage = float(hits.sum()) / (m + 1) if coverage is None else coverage
+    tau = _safe_time(hits, ranks, times) if ratios is None else _own_time(ratios, coverage)
     half_width = CONFIDENT * math.sqrt(coverage * (1.0 - coverage) * tau / m)
     slack, limit = cusum_design(integrated_time(ranks), m)
     whole = math.ceil(slack * 2 * m), math.ceil(limit * 2 * m)
-    return Watch(Reference(ordered, tau_int, coverage, half_width, *whole))
+    return Watch(Reference(ordered, tau_int, coverage, half_width, *whole, adapts, ratios is not None))
+
+
+def _times(hits: Array) -> list[IntegratedTime]:
+    """Both estimates of the integrated time of hits."""
+    return [integrated_time(hits.astype(float), lags) for lags in (None, LAGS)]
+
+
+def _safe_time(hits: Array, ranks: Array, times: list[IntegratedTime]) -> float:
+    """The integrated time of hits as the band takes it: on the safe side, and with their slow part."""
+    return max(
+        slow_time(hits.astype(float), ranks, CONFIDENT),
+        *(_at_least_one(time.tau + time.standard_error) for time in times),
+    )
+
+
+def _own_time(ratios: Array, coverage: float) -> float:
+    """The same for the hits of a rule that adapts; at least so large that their band holds their share."""
+    hits = ratios <= 1.0
+    off = (float(hits.mean()) - coverage) / CONFIDENT
+    seen = len(hits) * off * off / (coverage * (1.0 - coverage))
+    return max(_safe_time(hits, _ranks(np.sort(ratios), ratios).astype(float), _times(hits)), seen)
 
 
 def cusum_design(time: IntegratedTime, m: int) -> tuple[float, float]:
@@ -232,24 +260,24 @@ def _ranks(ordered: Array, scores: Array | float) -> Any:
     return ordered.searchsorted(scores) + ordered.searchsorted(scores, side="right")
 
 
-def _sentence(found: Trust, hits: int, count: int, too_few: int) -> str:
-    """What the calibration is worth, what it makes one expect, and how the last `count` readings compare with that."""
+def _sentence(found: Trust, hits: int, count: int, too_few: int, adapts: bool) -> str:
+    """What the calibration is worth, what it makes one expect, and how the last `count` readings compare with that.
+
+    Scores that drift void the promise of a radius that stands still; that of one that follows them, only lost coverage.
+    """
     low, high = found.band
     seen = f"{hits} of the last {count} readings were inside"
     fewest = max(math.ceil(found.band_over(count)[0] * count), too_few + 1) if count else 0
-    few = hits < fewest
+    few, void = hits < fewest, found.coverage_alarm if adapts else found.drift_alarm
     m, size = found.n_calibration, found.effective_size
     parts = [f"calibration of {m:,} steps is worth about {size:,.0f} independent ones"]
-    if not found.drift_alarm:
+    if not void:
         parts.append(f"expect coverage {found.coverage:.2f} ({low:.2f} to {high:.2f} over {HORIZON:,} steps)")
     if few:
-        grade = "too few inside" if found.drift_alarm else "too few inside, though not yet an alarm"
+        grade = "too few inside" if void else "too few inside, though not yet an alarm"
         parts.append(f"{grade}: {seen}, where at least {fewest} were to be expected")
-    if found.drift >= 1.0:
-        parts.append("drift: scores have grown since, so that calibration no longer speaks for what comes")
-    elif found.drift <= -1.0:
-        larger = "" if few else ", so the sets hold more readings than at calibration"
-        parts.append(f"drift: most scores have shrunk since{larger}")
+    if abs(found.drift) >= 1.0:
+        parts.append(_drift(found.drift > 0.0, few, adapts))
     if count and not few:
         chance = ", which is little but may be chance" if found.recent_coverage < low else ""
         parts.append(f"{'' if found.drift_alarm or chance else 'no drift: '}{seen}{chance}")
@@ -258,3 +286,14 @@ def _sentence(found: Trust, hits: int, count: int, too_few: int) -> str:
             f"the radius was infinite, clipped or extrapolated at {100 * found.infinite_share:.1f} % of the steps"
         )
     return "; ".join(parts)
+
+
+def _drift(grown: bool, few: bool, adapts: bool) -> str:
+    """What it means that the scores are no longer like those of calibration."""
+    told = f"drift: {'scores have grown' if grown else 'most scores have shrunk'} since"
+    if adapts:
+        follow = f"; the sets follow and are {'larger' if grown else 'smaller'} than at calibration"
+        return told + (", and the sets do not keep up" if few and grown else "" if few else follow)
+    if grown:
+        return f"{told}, so that calibration no longer speaks for what comes"
+    return told + ("" if few else ", so the sets hold more readings than at calibration")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +15,7 @@ from jointset.calibration import ACI, Auto, ByClock, Split
 from jointset.calibration.any_rule import (
     AnyRule,
     adapts,
+    course,
     next_radii,
     next_time,
     one_score,
@@ -45,6 +47,8 @@ from jointset.trust import Watch, start_watch
 
 if TYPE_CHECKING:
     from jointset.joint_predictor import JointPredictor
+
+FEWEST_OWN = 200  # hits of its own that a rule that adapts is judged by
 
 
 def calibrate_next(predictor: JointPredictor, panel: Panel) -> None:
@@ -223,11 +227,33 @@ def late_rule(rule: AnyRule) -> LateACI:
     return LateACI(float(rule.alpha), gamma if adapts(rule) else 0.0)
 
 
-def watch_from(rule: AnyRule, state: object, scores: Array) -> Watch:
-    """What `trust` will compare later scores with: those of calibration (m,) or (m, K), and the rule's state."""
+def watch_from(rule: AnyRule, state: object, scores: Array, times: Array | None = None) -> Watch:
+    """What `trust` will compare later scores with: those of calibration (m,) or (m, K), and the rule's state.
+
+    The times of the scores count where the rule follows the clock.
+    """
     radius = 1.0 - rule.alpha
     if isinstance(rule, Fixed):
         radius = rule.value
     elif scores.ndim == 1:
         radius = score_quantile(np.sort(scores), rule.alpha)
-    return start_watch(one_score(rule, state, scores), radius, 1.0 - rule.alpha if adapts(rule) else None)
+    seen = one_score(rule, state, scores)
+    if not adapts(rule):
+        return start_watch(seen, radius)
+    return start_watch(seen, radius, 1.0 - rule.alpha, ratios_of(rule, scores, times))
+
+
+def ratios_of(rule: AnyRule, scores: Array, times: Array | None) -> Array | None:
+    """The second half of calibration scores over the radii of a rule that adapts, started on the first half.
+
+    None where there are too few to tell, or where the radius does not move.
+    """
+    middle = len(scores) // 2
+    if middle < max(scores_needed(rule)[0], FEWEST_OWN):
+        return None
+    first, second = (None, None) if times is None else (times[:middle], times[middle:])
+    run, _ = course(rule, started(rule, scores[:middle], first), scores[middle:], second)
+    if np.ptp(run.radius) == 0.0:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(run.radius > 0.0, run.score / run.radius, math.inf)

@@ -62,6 +62,8 @@ def promise_of(predictor: JointPredictor, run: Run) -> Promise | None:
         return None
     target, m = 1.0 - predictor.alpha, predictor.n_calibration
     half_width = CONFIDENT * math.sqrt(target * (1.0 - target) / m)
+    steers = False
     with suppress(InputError):
-        half_width = max(half_width, predictor.trust().half_width)
-    return Promise(target, run.joint, steps, *band_over(steps, target, half_width, m))
+        trust = predictor.trust()
+        half_width, steers = max(half_width, trust.half_width), trust.steers
+    return Promise(target, run.joint, steps, *band_over(steps, target, half_width, m, steers))
