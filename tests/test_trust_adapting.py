@@ -1,5 +1,7 @@
 """The live verdict on rules that adapt: the band is that of their own sets, drift is no loss, a loss is still told."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.signal import lfilter
@@ -11,6 +13,7 @@ from jointset.calibration.any_rule import course, moved, next_radii, one_score, 
 from jointset.calibration.shared_level import SharedLevel
 from jointset.methods import row
 from jointset.predicting.calibrating import watch_from
+from jointset.predicting.promise import promise_of
 from jointset.trust import HORIZON, RECENT, start_watch
 
 
@@ -158,6 +161,16 @@ def test_false_alarms_of_rules_that_adapt_on_stationary_networks_are_rare():
             on |= watch.alarms()[1]
         count += on
     assert count <= binom.ppf(0.999, len(units), 0.01)
+
+
+def test_a_run_that_lost_coverage_under_a_rule_that_adapts_has_not_kept_its_promise():
+    spread = np.sqrt(wandering(0.4, 0.995, (1500,)))[:, None]
+    panel = Panel(spread * np.random.default_rng(2).standard_normal((1500, 8)), [f"s{i}" for i in range(8)])
+    predictor = row("ewma+auto").fit(panel[:400]).calibrate(panel[400:])
+    words = []
+    for share in (0.9, 0.84, 0.75):
+        words.append(promise_of(predictor, SimpleNamespace(score=np.ones(1000), joint=share)).word)
+    assert words == ["kept", "short", "far"]
 
 
 def test_a_saved_model_keeps_the_band_of_its_rule(tmp_path):
