@@ -47,7 +47,7 @@ COMMANDS = {
     "predict model rows.csv --out out.csv": ["reading, MiB 158 of 159", "writing, row 600 of 900"],
     "predict model rows.csv --out out.json": ["writing, row 600 of 900"],
     "sensors model --drop s001 --rename s002=two --rows rows.csv --out other": ["calibrating, row 900 of 900"],
-    "fit rows.csv --method quick --out quick": ["fitting, 3 %", "fitting, 12 %", "fitting, 68 %"],
+    "fit rows.csv --method quick --out quick": ["fitting, 2 %", "fitting, 12 %", "fitting, 68 %"],
     "demo --compare --length 900 --n 8": ["kalman-tuned, 100 %"],
     "fit rows.csv --method msr+auto --out msr": ["fitting, 5 %"],
     "fit rows.csv --method corel+auto --out corel": ["calibrating, row 11 of 180"],

@@ -45,6 +45,7 @@ MODULES = {
     "calibration.split": "Split SplitState",
     "calibration.window": "Window WindowState",
     "datasets.preprocess": "Preprocess",
+    "filters.bounded": "BoundedFilter BoundedState",
     "filters.gnf": "GNF GNFState",
     "filters.kalman": "GraphLGSSM KalmanState",
     "filters.kept": "KeptFilter",

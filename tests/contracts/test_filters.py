@@ -7,6 +7,7 @@ import pytest
 
 from jointset.datasets import generate_grssf
 from jointset.filters import GNF, GraphLGSSM, PooledFilter
+from jointset.filters.bounded import BoundedFilter
 from jointset.filters.residual import ResidualFilter
 from jointset.filters.scaled import ScaledFilter
 from jointset.filters.static import StaticFilter
@@ -28,6 +29,8 @@ FILTERS = {
     "pool of learned": PooledFilter([GNF(node=True, rank=r, steps=3) for r in (0, 2)], [0.5, 0.5]),
     "var": VARFilter(),
     "var of factors": VARFilter(FactorCorrelations()),
+    "bounded": BoundedFilter(GraphLGSSM()),
+    "bounded ewma": BoundedFilter(ResidualFilter(shape=EWMA(half_life=50), name="ewma")),
     "scaled": ScaledFilter(GraphLGSSM(), 50.0, 12.0),
     "scaled whole": ScaledFilter(ResidualFilter(shape=EWMA(half_life=50), name="ewma"), 0.0, 12.0),
     "gnf": GNF(steps=8),

@@ -99,14 +99,31 @@ def training_mean(panel: Panel) -> Array:
 
 
 def known_range(values: Array) -> Array:
-    """Lowest and highest reading (2, N) of rows (T, N), each half of their distance further out.
+    """Lowest and highest reading of every sensor in rows (T, N), each half of their distance further out, and the mean.
 
     What lies beyond was never learned from, and a weight that is harmless within can be a disaster there: a plant that
-    trips would move the means of all others. Regressors and inputs of networks are cut to this range, so that far
-    outside the last reading stands. A sensor without any reading has no range.
+    trips would move the means of all others. A sensor without any reading has no bounds. Rows are low, mean, high.
     """
     seen = ~np.isnan(values)
+    count = seen.sum(axis=0)
     low, high = values.min(axis=0, where=seen, initial=np.inf), values.max(axis=0, where=seen, initial=-np.inf)
+    mean = np.where(seen, values, 0.0).sum(axis=0) / np.maximum(count, 1)
     with np.errstate(invalid="ignore"):
         room = 0.5 * (high - low)
-        return np.where(seen.any(axis=0), [low - room, high + room], [[-np.inf], [np.inf]])
+        return np.where(count > 0, [low - room, mean, high + room], [[-np.inf], [0.0], [np.inf]])
+
+
+def within(values: Array, known: Array | None) -> Array:
+    """Readings (..., N) as regressors: those beyond the known range (3, N) cut to its end, far beyond at the mean."""
+    if known is None:
+        return values
+    return np.where(far_beyond(values, known), known[1], np.minimum(np.maximum(values, known[0]), known[2]))
+
+
+def far_beyond(values: Array, known: Array) -> Array:
+    """Which readings (..., N) lie farther beyond the known range (3, N) than it is wide: nothing at all is known there.
+
+    At an end of its range such a sensor would be drawn back for ever.
+    """
+    low, _, high = known
+    return np.asarray((values < 2.0 * low - high) | (values > 2.0 * high - low))

@@ -5,8 +5,8 @@ the nearer the mean is to the last reading. The ridge is chosen from a grid on t
 all of them are fitted. With many sensors, or few rows for so many regressors, each looks at itself and its nearest
 neighbours only: those on the graph, or the most correlated ones where there is none.
 
-Regressors are cut to the range of the training rows and half as much on each side (`known_range`): what is learned of a
-sensor at full load says nothing of one that has tripped, and there the mean is the last reading again.
+As a regressor a reading far outside the range of the training rows (`known_range`, `within`) counts as
+the mean: what is learned of a plant at full load says nothing of one that has tripped, which stays where it is.
 
 With `clock` the time of day and of the week and the change at the same time of the day before are regressors too, and
 with `curved` a bounded function of the last reading: what is far from the mean returns at another rate.
@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from jointset.backbones.calendar import DAY, NO_CALENDAR, Calendar, calendar_of
-from jointset.backbones.interface import Backbone, known_range, seed_list, training_mean
+from jointset.backbones.interface import Backbone, known_range, seed_list, training_mean, within
 from jointset.contracts import Array
 from jointset.errors import InputError, require
 from jointset.panel import Panel
@@ -62,7 +62,7 @@ class VARBackbone(Backbone):
     near: Array | None = None  # sensors each sensor looks at (N, k), itself first; None: all
     calendar: Calendar = NO_CALENDAR
     day: int = 0  # rows of a day, where the change of the day before is a regressor
-    known: Array | None = None  # range (2, N) that regressors are cut to; None in models of older versions
+    known: Array | None = None  # range (3, N) beyond which regressors say nothing; None in models of older versions
 
     @property
     def lags(self) -> int:
@@ -103,8 +103,7 @@ class VARBackbone(Backbone):
         """Regressors (T, p) of the row after every `lags` consecutive complete rows; times (T,) of those rows."""
         assert self.mean is not None
         newest, rows_out, mean = self.lags - 1, len(filled) - self.lags + 1, self.mean
-        if self.known is not None:
-            filled = np.minimum(np.maximum(filled, self.known[0]), self.known[1])
+        filled = within(filled, self.known)
 
         def ago(age: int) -> Array:
             return filled[newest - age : newest - age + rows_out] - mean

@@ -20,7 +20,7 @@ from jointset.algebra.law_blocks import concatenate
 from jointset.algebra.law_tails import Tails
 from jointset.algebra.pooling import matched
 from jointset.backbones.calendar import NO_CALENDAR, Calendar, calendar_of
-from jointset.backbones.interface import known_range, seed_list
+from jointset.backbones.interface import known_range, seed_list, within
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.filters import node_net_cells as cells
@@ -77,7 +77,7 @@ class NodeNet:
         Of the training run.
     weights, shift, sensors, calendar, cadence, first_time, known
         Set by `fit`: what was learned, the graph shift, the number of sensors, of the clock its terms, the usual
-        interval and the time after the last row (0 without one), and the range (2, N) that inputs are cut to.
+        interval and the time after the last row (0 without one), and the range (3, N) beyond which inputs say nothing.
     """
 
     identities: tuple[bool, ...] = (False, True)
@@ -180,12 +180,6 @@ class NodeNet:
     def _single(self) -> NodeNetWeights:
         """The weights as the networks use them."""
         return NodeNetWeights(*(np.asarray(x, np.float32) for x in self.weights))
-
-    @cached_property
-    def _ends(self) -> Array:
-        """Ends (2, 3, 1, N) of what readings, changes and marks are cut to."""
-        low, high = np.clip([[-np.inf], [np.inf]] if self.known is None else self.known, -ABSURD, ABSURD)
-        return np.array([[low, low - high, 0.0 * low], [high, high - low, 0.0 * low + 1.0]])[:, :, None]
 
     @cached_property
     def _own(self) -> tuple[Array, Array]:
@@ -295,9 +289,11 @@ class NodeNet:
 
     def _read(self, filled: Array, changes: Array, seen: Array) -> Array:
         """What sensors give (1, T, N, READ), the same for all members."""
-        low, high = self._ends
+        if self.known is not None:
+            far = np.abs(changes) > self.known[2] - self.known[0]
+            filled, changes = within(filled, self.known), np.where(far, 0.0, changes)
         given = np.array([filled, changes, seen])
-        given = np.minimum(np.maximum(given, low, out=given), high, out=given).astype(np.float32)
+        given = np.minimum(np.maximum(given, -ABSURD, out=given), ABSURD, out=given).astype(np.float32)
         return cells.readings(given[:1], given[1:2], given[2:], self._spread)
 
     @cached_property

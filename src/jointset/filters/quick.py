@@ -6,6 +6,7 @@ from typing import Any
 
 from jointset.backbones.var import DENSE
 from jointset.contracts import Filter
+from jointset.filters.bounded import BoundedFilter
 from jointset.filters.kalman import GraphLGSSM
 from jointset.filters.pool import PooledFilter
 from jointset.filters.residual import ResidualFilter
@@ -28,5 +29,7 @@ def experts(*, low_rank: bool = False) -> tuple[Filter[Any], ...]:
     With laws of low rank: the first two, with a few fixed factors.
     """
     shape = FactorShape() if low_rank else EWMA(half_life=500.0, shrink=SHRINK, farthest=FARTHEST)
-    plain = ResidualFilter(shape=shape, name="ewma")
-    return (VARFilter(FactorCorrelations()), plain) if low_rank else (VARFilter(), plain, GraphLGSSM(tune=True))
+    plain = BoundedFilter(ResidualFilter(shape=shape, name="ewma"))
+    if low_rank:
+        return VARFilter(FactorCorrelations()), plain
+    return VARFilter(), plain, BoundedFilter(GraphLGSSM(tune=True))

@@ -17,7 +17,7 @@ import numpy as np
 
 from jointset.algebra.window_laws import WindowLaw, step_roots
 from jointset.backbones.calendar import Calendar, calendar_of
-from jointset.backbones.interface import known_range
+from jointset.backbones.interface import known_range, within
 from jointset.backbones.var import neighbours, ridge_regressions
 from jointset.contracts import Array
 from jointset.errors import require
@@ -73,14 +73,13 @@ class DirectLaw:
     basis: Array
     roots: Array
     near: Array | None = None
-    known: Array | None = None  # range (2, p) that regressors are cut to, see `known_range`; None in older models
+    known: Array | None = None  # range (3, p) beyond which regressors say nothing; None in older models
 
     def law(self, means: Array, variances: Array | None, before: Array, times: Array | None) -> WindowLaw:
         """Laws of windows that begin with rows of these means (T, N); before (T, 2, N): the last two, last first."""
         H, n = self.level.shape
         X = regressors(means, before, self.calendar, times)
-        if self.known is not None:
-            X = np.minimum(np.maximum(X, self.known[0]), self.known[1])
+        X = within(X, self.known)
         if self.near is None:
             change = (X @ self.weights).reshape(-1, H, n)
         else:
