@@ -107,3 +107,14 @@ def test_a_bounded_filter_is_its_own_within_the_range_and_keeps_the_last_reading
         np.testing.assert_allclose(bounded.law(state).variance, laws.variance[t], rtol=1e-12)
         state = bounded.step(state, y)
     same(state.beyond, after.beyond)
+
+
+def test_sets_of_the_next_steps_are_as_they_were_for_the_others():
+    panel = plants()
+    fitted = predictor_for("quick").fit(panel[: AT[0]]).calibrate(panel[AT[0] : AT[1]], horizon=3)
+    calm, tripped = (fitted.copy(), fitted.copy())
+    calm.run(panel[AT[1] : AT[2] - 20])
+    tripped.run(panel[AT[1] : AT[2] + 60])
+    for before, during in zip(calm.predict(horizon=3).steps, tripped.predict(horizon=3).steps, strict=True):
+        assert during.half_width[1:].mean() < 1.2 * before.half_width[1:].mean()
+        assert abs(during.center[0]) < 2.0 and np.abs(during.center[1:] - panel.values[AT[2] + 59, 1:]).max() < 3.0

@@ -37,8 +37,8 @@ class GapScale(NamedTuple):
     """The coverage that is asked for, and the radius of the calibration scores at it; NaN before calibration.
 
     logs, shares: of the strata of rows with as many gaps, see `gap_levels` · trace (T, S): logs at each step, in the
-    regions of a run · back: logs of the calibrated factors on the radii of rows after one without any
-    reading, by `RETURN`; what they learned since follows in `logs` · since: rows since then, at most 24.
+    regions of a run · back: logs of the calibrated factors on the radii of rows after one without any reading, by
+    `RETURN`; what they learned since follows in `logs` · since: rows since then, at most 24.
     """
 
     level: float = 0.9

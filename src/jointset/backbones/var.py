@@ -5,8 +5,8 @@ the nearer the mean is to the last reading. The ridge is chosen from a grid on t
 all of them are fitted. With many sensors, or few rows for so many regressors, each looks at itself and its nearest
 neighbours only: those on the graph, or the most correlated ones where there is none.
 
-As a regressor a reading far outside the range of the training rows (`known_range`, `within`) counts as
-the mean: what is learned of a plant at full load says nothing of one that has tripped, which stays where it is.
+As a regressor a reading beyond the range of the training rows is cut to its end, and one far beyond counts as the mean
+(`known_range`, `within`): what is learned of a plant at full load says nothing of one that has tripped.
 
 With `clock` the time of day and of the week and the change at the same time of the day before are regressors too, and
 with `curved` a bounded function of the last reading: what is far from the mean returns at another rate.

@@ -127,8 +127,8 @@ class NodeNet:
         """Independent pools for several seeds (0 .. k - 1 for a number k), trained in one program."""
         seeds = seed_list(seeds)
         members, calendar = len(self.identities), calendar_of(panel, HARMONICS, HARMONICS)
-        fitted = replace(self, shift=shift_of(panel), sensors=panel.n_sensors, known=known_range(panel.values))
-        fitted = replace(fitted, calendar=calendar)
+        sensors, known = panel.n_sensors, known_range(panel.values)
+        fitted = replace(self, shift=shift_of(panel), sensors=sensors, calendar=calendar, known=known)
         if panel.timestamps is not None and panel.cadence:
             fitted = replace(fitted, cadence=panel.cadence, first_time=int(panel.timestamps[-1]) + panel.cadence)
         require_extra("torch", "training the learned members")

@@ -14,7 +14,7 @@ from jointset.filters.var import VARFilter
 from jointset.residuals.correlations import FactorCorrelations, FactorShape
 from jointset.residuals.shapes import EWMA
 
-SHRINK = 0.001  # of the EWMA covariance: with more a total beside its parts, or a sensor twice, gives nothing away
+SHRINK = 0.001  # of the EWMA covariance: more would hide that a sensor is the sum of others, or one of them again
 FARTHEST = 20.0  # standard deviations that a residual counts for in it: one glitch would widen it for days
 
 

@@ -78,8 +78,7 @@ class DirectLaw:
     def law(self, means: Array, variances: Array | None, before: Array, times: Array | None) -> WindowLaw:
         """Laws of windows that begin with rows of these means (T, N); before (T, 2, N): the last two, last first."""
         H, n = self.level.shape
-        X = regressors(means, before, self.calendar, times)
-        X = within(X, self.known)
+        X = within(regressors(means, before, self.calendar, times), self.known)
         if self.near is None:
             change = (X @ self.weights).reshape(-1, H, n)
         else:
