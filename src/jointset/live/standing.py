@@ -4,9 +4,9 @@
 
 Which rows count: a row counts when it is later than the last one that counted. One that is not is late: it is kept, and
 does not move the predictor. Three late rows one after another, each later than the one before it, say that the clock
-was set back: from the third they count; several of one time, as of sensors that report one by one, are as one
-there. A row far ahead counts; when the next one falls between it and the row before it, the leap was a wild time stamp,
-and rows count on from there. So a wrong clock stops nothing for longer than two rows.
+was set back: from the third they count; several of one time, as of sensors that report one by one, are as one there. A
+row far ahead counts; when the next one falls between it and the row before it, the leap was a wild time stamp, and rows
+count on from there. So a wrong clock stops nothing for longer than two rows.
 """
 
 from __future__ import annotations

@@ -46,9 +46,8 @@ class Work:
     def __init__(self, network: Network, standing: Standing, engine: Alarms, held: Held, newest: int | None) -> None:
         self.network, self.standing, self.engine, self.held, self.newest = network, standing, engine, held, newest
         self.entries: list[Entry] = []
-        self._cells: list[
-            Cells
-        ] = []  # of them: what cannot be written fails here, not the commit with all that share it
+        # of them: what cannot be written fails its own request, not the commit with all that share it
+        self._cells: list[Cells] = []
         self._mine: dict[tuple[int | None, bytes], Entry] = {}  # of these, by time; late ones also by their readings
         self.changes: list[tuple[int, Answer]] = []  # of alarms, each with its number of the log
         self._holding: list[tuple[int, int, int, float]] = []
