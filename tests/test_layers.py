@@ -13,7 +13,7 @@ LAYERS = {  # lowest first: a module belongs where the longest of its prefixes s
     "inputs": "contracts abilities score_abilities errors late_names support parts storage inputs graph panel",
     "laws": "laws algebra",
     "means and filters": "backbones residuals filters",
-    "scores, regions, calibration": "regions regions_composite scores calibration",
+    "scores, regions, calibration": "distances regions regions_composite scores calibration",
     "predictor": "trust runs predicting horizons joint_predictor",
     "live and experiments": """streaming next_set plot planes writing datasets catalogue paper_rows published methods
         door experiments adapters checks __init__""",

@@ -35,6 +35,7 @@ from jointset.predicting.stored_models import restore_predictor, save_predictor
 from jointset.regions import named
 from jointset.runs import Outcome as Outcome
 from jointset.runs import Run as Run
+from jointset.score_abilities import followed
 from jointset.scores import Mahalanobis
 from jointset.support.copies import shallow
 from jointset.support.folders import Stored, reading
@@ -223,7 +224,7 @@ class JointPredictor(Explains):
         after = self.filter.step(self.filter_state, (y - self.shift) / self.scale)
         self.filling = self.filling and filling_after(self, law, self.filling, y)
         self.calibration_state = moved(self.calibration, self.calibration_state, own)
-        self.score = after_reading(self.score, self.calibration, y, inside)
+        self.score = followed(after_reading(self.score, self.calibration, y, inside), y[None])[1]
         self.horizon = self.horizon and stepped(self, self.horizon, law, y)
         self.filter_state, self._pending = after, None
         self.watch = self.watch and self.watch.update(score, inside)
@@ -265,6 +266,7 @@ class JointPredictor(Explains):
         """Stand where a panel ends, in these states."""
         self.filter_state, self.calibration_state, self.filling = filter_state, calibration_state, None
         self._pending, self.health = None, observe_rows(self.health or start_health(panel.n_sensors), panel.values)
+        self.score = followed(self.score, panel.values)[1]
         if panel.timestamps is not None and len(panel):
             self.last_time = int(panel.timestamps[-1])
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from jointset.algebra.lean import Lean, one_sided
+from jointset.algebra.lean import Lean
 from jointset.algebra.partial import (
     UNCALIBRATED,
     GapScale,
@@ -22,13 +22,12 @@ from jointset.algebra.partial import (
     held_maximum,
     measured_distance,
     measured_maximum,
-    placed_distance,
-    placed_maximum,
     shares_of,
 )
-from jointset.algebra.ties import ROUNDING, settled
+from jointset.algebra.ties import ROUNDING
 from jointset.algebra.volumes import box_log_volume, unit_ball_log_volume
 from jointset.contracts import Array, Index, Law, Reading, Region
+from jointset.distances import mahalanobis_score, studentised_score
 from jointset.errors import require
 from jointset.inputs.labels import in_order
 from jointset.support.cached import cached_property
@@ -39,42 +38,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from jointset.scores import BlockMaximum
-
-
-def mahalanobis_score(law: Law, y: Array, gaps: GapScale = UNCALIBRATED) -> Array:
-    """Squared Mahalanobis distance (...); rows with gaps are put on the scale of complete ones."""
-    if not np.count_nonzero(np.isnan(y)):
-        return settled(law.mahalanobis(y))
-    return gaps.levelled(settled(placed_distance(distance_measured(law, y), gaps)), y)
-
-
-def distance_measured(law: Law, y: Array) -> Array:
-    """What of a reading the squared distance is made from (..., 3), whatever the scale of rows with gaps."""
-    return measured_distance(law.mahalanobis(y), np.isnan(y))
-
-
-def studentised_score(law: Law, y: Array, gaps: GapScale = UNCALIBRATED, lean: Lean | None = None) -> Array:
-    """max_i |y_i - m_i| / sd_i (...); rows with gaps are put on the scale of complete ones.
-
-    NaN where nothing is observed.
-    """
-    ratio = studentised(law, y, lean)
-    if not np.isnan(ratio).any():
-        return settled(ratio.max(-1))
-    return gaps.levelled(settled(placed_maximum(maximum_measured(law, y, gaps.level, lean), gaps)), y)
-
-
-def studentised(law: Law, y: Array, lean: Lean | None = None) -> Array:
-    """|y_i - m_i| / sd_i (..., N), of boxes that lean by the factor of the side it lies on."""
-    ratio = (np.asarray(y, dtype=float) - law.mean) / np.sqrt(law.variance)
-    return np.abs(ratio) if lean is None else one_sided(ratio, lean.of(law.mean))
-
-
-def maximum_measured(law: Law, y: Array, level: float, lean: Lean | None = None) -> Array:
-    """What of a reading the largest |residual| / sd is made from (..., 3), at a coverage."""
-    ratio = studentised(law, y, lean)
-    missing = np.isnan(ratio)
-    return measured_maximum(np.where(missing, 0.0, ratio).max(-1), missing, law, level)
 
 
 class Sizes:
@@ -101,7 +64,12 @@ class Sizes:
             return ends
         reach = self.reach(y)
         kept = missing | missing.all(-1, keepdims=True) | (reach == 1.0)
-        lower, upper = (np.where(kept, end, self.center + reach * (end - self.center)) for end in ends)
+        lower, upper = (np.where(kept, *both) for both in zip(ends, self.grown(reach), strict=True))
+        return lower, upper
+
+    def grown(self, reach: Array | float) -> tuple[Array, Array]:
+        """`bounds` of a set with a size that is so many times as large (..., N) or (..., 1)."""
+        lower, upper = (self.center + reach * (end - self.center) for end in self.bounds)
         return lower, upper
 
     def reach(self, y: Array) -> Array:
@@ -216,23 +184,30 @@ class Box(_AroundLaw):
 
     lean: Lean | None = None
 
-    @cached_property
-    def _sides(self) -> Array:
-        """radius sd_i."""
-        return np.maximum(self.radius, 0.0)[..., None] * np.sqrt(self.law.variance)
+    def _reaches(self, factor: Array | float) -> tuple[Array, Array]:
+        """How far below and above the mean it reaches with a radius that is so many times as large."""
+        radius, sd = np.maximum(self.radius, 0.0)[..., None] * factor, np.sqrt(self.law.variance)
+        return (radius * sd, radius * sd) if self.lean is None else self.lean.reaches(radius, self.law.mean, sd)
 
     @cached_property
     def half_width(self) -> Array:  # type: ignore[override]
         """radius sd_i, with a lean the mean of both sides."""
-        return self._sides if self.lean is None else self._sides * np.cosh(self.lean.of(self.law.mean))
+        below, above = self._reaches(1.0)
+        return below if self.lean is None else 0.5 * (below + above)
 
     @property
     def bounds(self) -> tuple[Array, Array]:
         """Lower and upper end of every sensor, further out by what rounding can move a tie."""
-        if self.lean is None:
-            return super().bounds
-        reach, lean = self._sides * (1.0 + 2.0 * ROUNDING), np.exp(self.lean.of(self.law.mean))
-        return self.center - reach / lean, self.center + reach * lean
+        return self.grown(1.0)
+
+    def grown(self, reach: Array | float) -> tuple[Array, Array]:
+        """See `Sizes`."""
+        below, above = self._reaches(reach * (1.0 + 2.0 * ROUNDING))
+        return self.center - below, self.center + above
+
+    def __getitem__(self, index: Index) -> Self:
+        chosen = super().__getitem__(index)
+        return chosen if self.lean is None else replace(chosen, lean=self.lean.at(index))
 
     def contains(self, y: Reading) -> Array:
         """Whether every observed sensor lies inside, that is score <= radius."""

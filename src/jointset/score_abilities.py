@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
 
 from jointset.abilities import Ability
-from jointset.contracts import Array, Forecast, Law
+from jointset.contracts import Array, Forecast, Index, Law, Score
 
 if TYPE_CHECKING:
     from jointset.algebra.lean import Lean
+
+S = TypeVar("S", bound=Score[Any])  # of whatever law
 
 
 @runtime_checkable
@@ -54,3 +56,22 @@ class Leaning(Protocol, metaclass=Ability):
     def leaning(self, lean: Lean | None) -> Self:
         """The score with another lean."""
         ...
+
+
+def followed(score: S, rows: Array) -> tuple[S, S]:
+    """The score that knows its lean before each of the rows (T, N), and the score after the last."""
+    if not isinstance(score, Leaning) or score.lean is None:
+        return score, score
+    before, after = score.lean.followed(rows)
+    return (score, score) if after is score.lean else (score.leaning(before), score.leaning(after))
+
+
+def leaning_as(score: S, other: S, rows: Index) -> S:
+    """The score with the lean that another, which knows that of each row, has in some of them."""
+    lean = other.lean if isinstance(other, Leaning) else None
+    return score if lean is None or not isinstance(score, Leaning) else score.leaning(lean.at(rows))
+
+
+def lean_restarted(score: S) -> S:
+    """The score with the lean that `fit` found."""
+    return score.leaning(score.lean.restarted()) if isinstance(score, Leaning) and score.lean is not None else score

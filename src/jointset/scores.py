@@ -25,19 +25,15 @@ from jointset.algebra.partial import (
 from jointset.algebra.shares import distance_shares, maximum_shares
 from jointset.algebra.ties import settled
 from jointset.contracts import Array, Law, Score
-from jointset.errors import InputError
-from jointset.regions import (
-    Box,
-    Ellipsoid,
-    Product,
-    ScoredProduct,
-    check_blocks,
+from jointset.distances import (
     distance_measured,
     mahalanobis_score,
     maximum_measured,
     studentised,
     studentised_score,
 )
+from jointset.errors import InputError
+from jointset.regions import Box, Ellipsoid, Product, ScoredProduct, check_blocks
 from jointset.regions_composite import ComponentRegion
 from jointset.storage import storable
 

@@ -10,14 +10,12 @@ import numpy as np
 from jointset.abilities import LowRank
 from jointset.audits.records import Record, curve, decay_curve, listed
 from jointset.audits.subject import Skip, Subject
-from jointset.calibration.quantiles import minimum_scores, score_quantile
+from jointset.calibration.quantiles import minimum_scores
 from jointset.calibration.split import Split
-from jointset.contracts import Array, Score
+from jointset.contracts import Array
 from jointset.errors import require
-from jointset.joint_predictor import Run
 from jointset.panel import Panel
 from jointset.predicting.integrated_time import LAGS, integrated_time
-from jointset.score_abilities import OfOneLaw
 from jointset.support.how_far import each, part
 
 if TYPE_CHECKING:
@@ -100,36 +98,29 @@ def size_sweep(
 def warmup_sweep(predictor: JointPredictor, calibration: Panel, test: Panel, warmups: Sequence[int] = WARMUPS) -> Sweep:
     """Split radius for every warm-up from a fresh filter state, then its sets on the test rows.
 
-    The filter passes through the rows once: only the radius depends on the warm-up. Settings that leave too few scores
-    are left out. The predictor is not changed.
+    Settings that leave too few scores are left out. The predictor is not changed.
     """
     probe = predictor.copy()
     probe.calibration = Split(predictor.alpha)
     probe.calibration_state = probe.calibration.start(predictor.calibration_scores)
     probe.filter_state = probe.filter.start()
-    with part(1, 2):
+    passes = len(warmups) + 1
+    with part(1, passes):
         scores = probe.run(calibration, regions=False).score
-    with part(2, 2):
-        run = probe.run(test, regions=False)
     needed = minimum_scores(predictor.alpha)
     rows = []
-    for t0 in warmups:
+    for i, t0 in enumerate(warmups, 2):
         kept = scores[t0 - 1 :]
         kept = kept[~np.isnan(kept)]
         if len(kept) >= needed:
-            radius = score_quantile(np.sort(kept), predictor.alpha)
-            rows.append((t0, *_at_radius(predictor.score, run, radius), radius))
+            again = probe.copy()
+            again.calibration_state = again.calibration.start(kept)
+            with part(i, passes):
+                run = again.run(test, regions=False)
+            sizes = (float(np.mean(size)) for size in (run.width, run.width_full, run.log_volume))
+            rows.append((t0, run.joint, *sizes, float(run.radius[0])))
     require(bool(rows), f"{len(scores)} rows are too few for a warm-up sweep at alpha={predictor.alpha}")
     return Sweep(*(np.array(column) for column in zip(*rows, strict=True)))
-
-
-def _at_radius(score: Score[Any], run: Run, radius: float) -> tuple[float, ...]:
-    """Coverage, widths and log-volume of a run with another radius: widths are linear in its root or in itself."""
-    seen = ~np.isnan(run.score)
-    ratio = (radius / run.radius) ** (score.power if isinstance(score, OfOneLaw) else 1.0)
-    joint = float((run.score[seen] <= radius).mean())
-    volume = float(np.mean(run.log_volume + np.log(ratio)))
-    return joint, float(np.mean(run.width * ratio)), float(np.mean(run.width_full * ratio)), volume
 
 
 def rank_sweep(

@@ -42,7 +42,7 @@ from jointset.inputs.outliers import warn_absurd, warn_codes
 from jointset.panel import Panel
 from jointset.predicting.passes import laws_of
 from jointset.predicting.reuse import Reuse, reuse, shared_rows
-from jointset.score_abilities import sets_of
+from jointset.score_abilities import followed, lean_restarted, sets_of
 from jointset.trust import Watch, start_watch
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def calibrate_next(predictor: JointPredictor, panel: Panel) -> None:
     warn_codes(panel, "calibration")
     rule, values = predictor.calibration, panel.values
     before, shares = predictor.score, shares_of_strata(values[predictor.warmup - 1 :])
-    predictor.score = predictor.score.with_gaps(GapScale(1.0 - predictor.alpha, shares=shares))
+    predictor.score = lean_restarted(predictor.score).with_gaps(GapScale(1.0 - predictor.alpha, shares=shares))
     gaps = bool(np.isnan(values).any())
     try:
         measured, times, after, own = measured_rows(predictor, panel, gaps)
@@ -97,7 +97,8 @@ def measured_rows(
         return scores, _last(panel, warmup, empty, len(scores)), after, None
     parts = []
     for law, rows, after in laws_of(predictor, panel, filter_.start()):
-        parts.append((score.measure(law, rows) if gaps else score.score(law, rows), studentised(law, rows), after))
+        known, score = followed(score, rows)
+        parts.append((known.measure(law, rows) if gaps else known.score(law, rows), studentised(law, rows), after))
     measured = np.concatenate([part for part, _, _ in parts])[warmup - 1 :]
     scores = score.place(measured) if gaps else measured
     missing = np.asarray(np.isnan(scores).any(axis=tuple(range(1, scores.ndim))))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from jointset.abilities import Shaped, message_start, shares_of
-from jointset.algebra.lean import FEWEST, Lean, found_lean
+from jointset.algebra.lean import FEWEST, Lean, found_ends, found_lean
 from jointset.calibration.any_rule import sharing
 from jointset.contracts import Array, Law, Readings
 from jointset.errors import require
@@ -72,11 +72,11 @@ def fit(predictor: JointPredictor, data: Readings, pilot: Readings | None, froze
 
 
 def _lean(predictor: JointPredictor, panel: Panel) -> Lean | None:
-    """How its boxes lean, from the laws of the fitted filter on the last training rows."""
+    """How its boxes lean and where they stop, from laws of the fitted filter on the last training rows."""
     rows = panel[-min(LEANING, max(FEWEST, READINGS // panel.n_sensors)) - WARMUP :]
     sizes = [_sizes(cast("Law", law)) for law, _, _ in laws_of(predictor, rows, predictor.filter.start())]
     mean, sd = (np.concatenate(part)[WARMUP:] for part in zip(*sizes, strict=True))
-    return found_lean(rows.values[WARMUP:], mean, sd)
+    return found_lean(rows.values[WARMUP:], mean, sd, found_ends(panel.values))
 
 
 def _sizes(law: Law) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ from jointset.errors import require
 from jointset.panel import Panel
 from jointset.regions import named
 from jointset.runs import Run, columns_of
+from jointset.score_abilities import followed, leaning_as
 from jointset.support.how_far import between
 
 if TYPE_CHECKING:
@@ -70,21 +71,21 @@ def run_together(
 
     Laws and scores, those of the first one, are made once for all.
     """
-    score = restarted_strata(predictors[0].score)
+    score = followed(restarted_strata(predictors[0].score), panel.values)[0]
     walks = [Strata(one.score, one.calibration, one.calibration_state) for one in predictors]
     pieces: list[list[dict[str, Array]]] = [[] for _ in predictors]
     kept: list[Any] = []
     clock, begin, own, spared = time.perf_counter, time.perf_counter(), [0.0] * len(predictors), 0.0
     state, at, stamps = predictors[0].filter_state, 0, panel.timestamps
     for law, rows, after in laws:
-        state, times = after, None if stamps is None else stamps[at : at + len(rows)]
-        at += len(rows)
-        scores = np.atleast_1d(score.score(law, rows))
+        block = slice(at, at + len(rows))
+        state, at, times = after, block.stop, None if stamps is None else stamps[block]
+        scores = np.atleast_1d(leaning_as(score, score, block).score(law, rows))
         for i in range(len(predictors)):
             start = clock()
             found, shown = walks[i].course(scores, rows, times)
             own[i] += clock() - start
-            pieces[i].append(columns_of(walks[i].latest, law, rows, shown, found))
+            pieces[i].append(columns_of(leaning_as(walks[i].latest, score, block), law, rows, shown, found))
             spared += (clock() - start) * (i > 0)  # the law keeps its sizes: alone, each would pay as the first
         kept.append(bare(law) if regions else None)
     shared = clock() - begin - spared - own[0]
@@ -92,7 +93,8 @@ def run_together(
     for one, parts, walk, seconds in zip(predictors, pieces, walks, own, strict=True):
         columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
         radii = columns.pop("radii")
-        whole = named(walk.traced.region(concatenate(kept), radii), panel.sensors) if regions else None
+        known = leaning_as(walk.traced, score, slice(None))
+        whole = named(known.region(concatenate(kept), radii), panel.sensors) if regions else None
         one.score = walk.score
         one.moved_to(state, walk.state, panel)
         one.watch = one.watch and one.watch.run(columns["score"], columns["inside"])

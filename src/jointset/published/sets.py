@@ -20,8 +20,9 @@ from jointset.algebra.partial import (
 from jointset.algebra.shares import distance_shares, maximum_shares
 from jointset.algebra.volumes import box_log_volume, unit_ball_log_volume
 from jointset.contracts import Array, Index, Law, OwnSet, Reading
+from jointset.distances import mahalanobis_score
 from jointset.laws import LowRankLaw
-from jointset.regions import Sizes, mahalanobis_score
+from jointset.regions import Sizes
 from jointset.support.cached import cached_property
 
 
