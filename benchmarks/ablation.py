@@ -30,7 +30,6 @@ from jointset.filters.default import DENSE, DefaultFilter, _final_pool, _recorde
 from jointset.filters.held_out import held_out
 from jointset.filters.pool import PooledFilter
 from jointset.filters.quick import experts
-from jointset.filters.scaled import ScaledFilter
 
 CELLS = ("metr-la-20/table", "metr-la-20", "aqi-12", "ett-7", "jena-20", "elec-20", "solar-12", "metr-la-207")
 CELLS += ("grssf-a-30", "grssf-b-30", "grssf-c-30")
@@ -93,17 +92,13 @@ def train(name, without, seeds, device):
     return name, without, seeds
 
 
-def composed(members, nets, instant, panel, *, whiten=True, scales=True):
+def composed(members, nets, instant, panel, *, whiten=True):
     """The pool of some members, its choices made on the held-out rows; as `default` does it, or without a part."""
     late, small = held_out(panel)[1], panel.n_sensors <= DENSE
     trial = PooledFilter(tuple(_recorded(one, late) if small else one for one in members), frozen=True).weigh(late)
     pool = _final_pool(trial, [_starting_after(late, net) for net in nets], instant)
     white = _whitening(trial, late) if whiten else None
-    inner = pool if white is None else replace(white.after(late), inner=pool)
-    if not scales:
-        return inner
-    scaled = ScaledFilter(trial if white is None else white, frozen=True).choose(late)
-    return replace(scaled, inner=inner).fit(panel)
+    return pool if white is None else replace(white.after(late), inner=pool)
 
 
 def forms(name, without, seed):
@@ -123,7 +118,6 @@ def forms(name, without, seed):
         some = [nets[k] for k in kept if k < 2], [final[k - 2] for k in kept if k >= 2]
         yield part, composed([members[k] for k in kept], *some, panel)
     yield "correlations of residuals", composed(members, nets, final, panel, whiten=False)
-    yield "moving scales", composed(members, nets, final, panel, scales=False)
     yield "the run on all rows", composed(members, ended, final, panel)
 
 

@@ -9,7 +9,6 @@ width of boxes that hold 90 % of it. Training takes minutes a cell on a CPU; wei
 
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
@@ -23,7 +22,6 @@ from jointset.filters.default import DENSE, DefaultFilter, _whitening
 from jointset.filters.held_out import blocks_of_laws, held_out
 from jointset.filters.pool import PooledFilter
 from jointset.filters.quick import experts
-from jointset.filters.scaled import ScaledFilter
 from jointset.algebra.law_blocks import concatenate
 
 CELLS = ("ett-7", "aqi-12", "solar-12", "elec-20", "jena-20", "metr-la-20")
@@ -54,10 +52,7 @@ def rows_of(name):
     yield "both and `var`", PooledFilter((*nets, instant[0]), frozen=True).weigh(choosing)
     pool = PooledFilter((*nets, *instant), frozen=True).weigh(choosing)
     yield "and the other experts", pool
-    white = _whitening(pool, choosing) or pool
-    yield "with correlations of residuals", white
-    scaled = ScaledFilter(white, frozen=True).choose(choosing)
-    yield "with moving scales: `default`", replace(scaled, sensors=np.ones(early.n_sensors))
+    yield "with correlations of residuals: `default`", _whitening(pool, choosing) or pool
 
 
 def main(names):

@@ -1,9 +1,10 @@
-"""What a lean of the boxes is worth, on rows before the calibration block of a cell alone.
+"""What boxes gain that lean and stop at the ends of ranges, on rows before the calibration block of a cell alone.
 
     python benchmarks/lean.py [CELL ...] [--methods var,ewma,...]
 
 Fitted on the first 70 % of these rows, calibrated on 15 %, tested on the last 15 %, ACI at 90 %: width of upright and
-of leaning boxes, their coverage, and how far they lean at a low, a middle and a high level.
+of leaning boxes, their coverage, how far they lean at a low, a middle and a high level, and how many of the sensors
+have a lowest and a highest end.
 """
 
 import argparse
@@ -22,7 +23,7 @@ parser.add_argument("cells", nargs="*", default=CELLS)
 parser.add_argument("--methods", default="var,ewma")
 asked = parser.parse_args()
 warnings.simplefilter("ignore")
-print("| cell | method | upright | leaning | ratio | coverage | lean |\n|---|---|---|---|---|---|---|")
+print("| cell | method | upright | leaning | ratio | coverage | lean | ends |\n|---|---|---|---|---|---|---|---|")
 for name in asked.cells:
     known = cell(name, "text")
     train, calibration, test = three_blocks(known.panel[: known.blocks["calibration"].start], 0.7, 0.15)
@@ -34,6 +35,8 @@ for name in asked.cells:
             runs.append(predictor.run(test, regions=False))
         upright, leaning = (float(np.mean(run.width_full / known.panel.values.std())) for run in runs)
         amounts = "–" if lean is None else ", ".join(f"{a:.1f}" for a in lean.amounts)
+        known_ends = None if lean is None else lean.ends
+        ends = "–" if known_ends is None else ", ".join(str(k) for k in np.isfinite(known_ends).sum(axis=1))
         covered = f"{runs[0].joint:.3f}, {runs[1].joint:.3f}"
         widths = f"{upright:.4g} | {leaning:.4g} | {leaning / upright:.3f}"
-        print(f"| {name} | `{method}` | {widths} | {covered} | {amounts} |", flush=True)
+        print(f"| {name} | `{method}` | {widths} | {covered} | {amounts} | {ends} |", flush=True)

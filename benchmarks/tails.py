@@ -10,7 +10,6 @@ them. Training takes minutes a cell on a CPU; weights kept in JOINTSET_WEIGHTS a
 """
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
@@ -26,7 +25,6 @@ from jointset.filters.default import DENSE, DefaultFilter, _whitening
 from jointset.filters.held_out import blocks_of_laws, held_out
 from jointset.filters.pool import PooledFilter
 from jointset.filters.quick import experts
-from jointset.filters.scaled import ScaledFilter
 
 CELLS = ("ett-7", "aqi-12", "solar-12", "elec-20", "jena-20", "metr-la-20")
 
@@ -36,8 +34,7 @@ def filters_of(early, choosing):
     yield "`quick`", PooledFilter([one.fit(early) for one in experts()], frozen=True).weigh(choosing)
     instant = [one.fit(early) for one in experts(low_rank=early.n_sensors > DENSE)]
     pool = PooledFilter((*DefaultFilter()._net.fit(early).split(), *instant), frozen=True).weigh(choosing)
-    scaled = ScaledFilter(_whitening(pool, choosing) or pool, frozen=True).choose(choosing)
-    yield "`default`", replace(scaled, sensors=np.ones(early.n_sensors))
+    yield "`default`", _whitening(pool, choosing) or pool
 
 
 def measured(filter_, late):

@@ -1,8 +1,8 @@
-"""The default method: learned members and the instant experts in one pool, whose law follows what it sees.
+"""The default method: learned members and the instant experts in one pool, with weights from held-out rows.
 
 Of the rows it is fitted on, the first part trains the members; the last part, which they have not seen, weighs them
-against each other and decides whether the pooled law is corrected by the correlations of its residuals and how fast its
-scales move. Then a short run on all of them brings the members up to date. Nothing else is looked at.
+against each other and decides whether the pooled law is corrected by the correlations of its residuals. Then a short
+run on all of them brings the members up to date. Nothing else is looked at.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from jointset.filters.held_out import blocks_of_laws, enough, held_out
 from jointset.filters.node_net import NodeNet, Progress, joined
 from jointset.filters.pool import PooledFilter
 from jointset.filters.quick import experts, quick
-from jointset.filters.scaled import ScaledFilter
 from jointset.filters.whitened import WhitenedFilter
 from jointset.laws import AnyLaw
 from jointset.panel import Panel
@@ -37,7 +36,7 @@ TRAINING = 20  # times as long as the rest of a fit
 GAIN = 0.002  # log density a reading that correlations of residuals must bring: less may be chance
 HALF_LIVES = (500.0, 2000.0)  # of the correlations of residuals, in rows, that are tried
 
-Fitted = ScaledFilter[Any] | PooledFilter  # the second is `quick`
+Fitted = WhitenedFilter[Any] | PooledFilter
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class DefaultFilter:
         return replace(self.net, device=self.device, steps=self.steps or self.net.steps)
 
     def fit(self, panel: Panel, *, progress: Progress | None = None, checkpoint: str | Path | None = None) -> Fitted:
-        """The fitted pool: a `ScaledFilter`, or that of `quick` where rows are few."""
+        """The fitted pool, with correlations of its residuals where they help; that of `quick` where rows are few."""
         return self.fit_seeds(panel, [self.seed], progress=progress, checkpoint=checkpoint)[0]
 
     def fit_seeds(
@@ -94,8 +93,7 @@ class DefaultFilter:
         after = trained_further(nets, panel, _part(progress, net.steps, rest), again)
         known, final = _instant(early, panel)
         fitted: list[Fitted] = [
-            _composed((*one.split(), *known), also.split(), final, late).fit(panel)
-            for one, also in zip(nets, after, strict=True)
+            _composed((*one.split(), *known), also.split(), final, late) for one, also in zip(nets, after, strict=True)
         ]
         for file in (checkpoint, again):
             delete_checkpoints(file, self.device)
@@ -124,10 +122,8 @@ def _instant(early: Panel, panel: Panel) -> tuple[list[Filter[Any]], list[Filter
     return known, final
 
 
-def _composed(
-    known: Sequence[Filter[Any]], nets: list[NodeNet], instant: Sequence[Filter[Any]], late: Panel
-) -> ScaledFilter[Any]:
-    """The pool with its weights, correlations and scales chosen on rows that its members have not seen.
+def _composed(known: Sequence[Filter[Any]], nets: list[NodeNet], instant: Sequence[Filter[Any]], late: Panel) -> Fitted:
+    """The pool with its weights and correlations chosen on rows that its members have not seen.
 
     `known` are its members as they stand before these rows, `nets` and `instant` those that have seen all.
     """
@@ -135,9 +131,7 @@ def _composed(
     trial = PooledFilter(members, frozen=True).weigh(late)
     pool = _final_pool(trial, [_starting_after(late, net) for net in nets], instant)
     white = _whitening(trial, late)
-    if white is None:
-        return replace(ScaledFilter(trial, frozen=True).choose(late), inner=pool)
-    return replace(ScaledFilter(white, frozen=True).choose(late), inner=replace(white.after(late), inner=pool))
+    return pool if white is None else replace(white.after(late), inner=pool)
 
 
 def _final_pool(trial: PooledFilter, nets: list[NodeNet], instant: Sequence[Filter[Any]]) -> PooledFilter:
