@@ -62,7 +62,7 @@ def network(n):
     """The panel of a size."""
     A = roads(n)
     values = readings(A, TRAIN + CALIBRATE + LIVE)
-    return Panel(values, [f"s{i}" for i in range(n)], 300 * np.arange(len(values)), adjacency=A.toarray())
+    return Panel(values, [f"s{i}" for i in range(n)], 300 * np.arange(len(values)), adjacency=A)
 
 
 def seconds(act):

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from jointset import JointPredictor, Panel
+from jointset import graph as graphs
 from jointset.backbones.gpvar import GPVAR
 from jointset.graph import normalized_shift
-from jointset.inputs import jumps, shifts
+from jointset.inputs import jumps
 from jointset.inputs.graph_edges import Edges, closed_neighbourhoods, edges_of
 from jointset.inputs.shifts import kept_shift, operator, shift_of
 
@@ -22,7 +23,7 @@ def graph():
 
 @pytest.fixture
 def many(monkeypatch):
-    monkeypatch.setattr(shifts, "MANY", 10)
+    monkeypatch.setattr(graphs, "MANY", 10)
 
 
 def panel_of(graph, rows=400):
@@ -48,7 +49,7 @@ def test_a_small_graph_is_a_matrix(graph):
 def test_the_graph_autoregression_is_the_same(graph, monkeypatch):
     panel = panel_of(graph)
     plain = GPVAR().fit(panel)
-    monkeypatch.setattr(shifts, "MANY", 10)
+    monkeypatch.setattr(graphs, "MANY", 10)
     sparse = GPVAR().fit(panel)
     assert isinstance(sparse.model.shift, Edges)
     np.testing.assert_allclose(sparse.predict(panel.values), plain.predict(panel.values), rtol=1e-9)
@@ -61,7 +62,7 @@ def test_members_learn_the_same_and_are_read_back(graph, monkeypatch, tmp_path):
     panel = panel_of(graph)
     net = NodeNet(steps=3)
     plain = net.fit(panel[:300])
-    monkeypatch.setattr(shifts, "MANY", 10)
+    monkeypatch.setattr(graphs, "MANY", 10)
     sparse = JointPredictor(net).fit(panel[:300]).calibrate(panel[300:])
     assert isinstance(sparse.filter.shift, Edges)
     alike = net.fit(panel[:300])

@@ -252,7 +252,7 @@ class Pilot(NamedTuple):
     residuals: Array
     means: Array
     times: Array | None
-    adjacency: Array | None
+    adjacency: Any  # of the panel: an array, of scipy.sparse, or None
     cadence: int | None
     name: str
 

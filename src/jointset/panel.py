@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 
 from jointset import graph as graphs
 from jointset.contracts import Array
-from jointset.errors import BadRow, InputError, require, some
-from jointset.inputs.panel_checks import check_shape, numbers, read_only, sensor_index, sensor_names, shaped, stamps
+from jointset.errors import InputError, require, some
+from jointset.graph import Adjacency
+from jointset.inputs import panel_checks as checks
 from jointset.inputs.times import Time, epoch_seconds, iso
 from jointset.support.atomic import whole_file
 from jointset.support.notebook import listed, shown
@@ -32,8 +33,8 @@ class Panel:
     """Readings of N sensors at T steps; every per-sensor array is in the order of `sensors`.
 
     values (T, N) float64, NaN = missing · sensors N names · timestamps (T,) int64 seconds since the epoch (UTC),
-    strictly increasing, or None · adjacency (N, N) weights >= 0, kept as given, symmetric unless `directed`, or None ·
-    coordinates (N, 2) and distances (N, N), inf = no road, or None. Arrays are read-only.
+    strictly increasing, or None · adjacency (N, N) weights >= 0, kept as given, dense or of scipy.sparse, symmetric
+    unless `directed`, or None · coordinates (N, 2) and distances (N, N), inf = no road, or None. Arrays are read-only.
 
     >>> panel = Panel([[1.0, 2.0], [3.0, float("nan")]], ("a", "b"), timestamps=[0, 300])
     >>> panel.select(["b"])
@@ -43,7 +44,7 @@ class Panel:
     values: Array
     sensors: tuple[str, ...]
     timestamps: Array | None = None
-    adjacency: Array | None = None
+    adjacency: Adjacency | None = None
     directed: bool = False
     coordinates: Array | None = None
     distances: Array | None = None
@@ -55,7 +56,7 @@ class Panel:
             values: ArrayLike,
             sensors: Sequence[str],
             timestamps: ArrayLike | None = None,
-            adjacency: ArrayLike | None = None,
+            adjacency: Adjacency | None = None,
             directed: bool = False,
             coordinates: ArrayLike | None = None,
             distances: ArrayLike | None = None,
@@ -63,16 +64,16 @@ class Panel:
 
     def __post_init__(self) -> None:
         freeze = object.__setattr__
-        freeze(self, "values", numbers(self.values, "values"))
-        freeze(self, "sensors", sensor_names(self.sensors))
-        T, n = check_shape(self.values, self.sensors)
-        freeze(self, "timestamps", None if self.timestamps is None else stamps(self.timestamps, T))
-        _check_finite(self)
+        freeze(self, "values", checks.numbers(self.values, "values"))
+        freeze(self, "sensors", checks.sensor_names(self.sensors))
+        T, n = checks.check_shape(self.values, self.sensors)
+        freeze(self, "timestamps", None if self.timestamps is None else checks.stamps(self.timestamps, T))
+        checks.check_finite(self.values, self.timestamps, self.sensors)
         if self.adjacency is not None:
             checked = graphs.check_adjacency(self.adjacency, n, self.directed, sensors=self.sensors)
-            freeze(self, "adjacency", read_only(checked))
+            freeze(self, "adjacency", graphs.read_only(checked))
         for name, shape in (("coordinates", (n, 2)), ("distances", (n, n))):
-            freeze(self, name, shaped(getattr(self, name), name, shape))
+            freeze(self, name, checks.shaped(getattr(self, name), name, shape))
 
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> Panel:
@@ -175,11 +176,11 @@ class Panel:
 
     def select(self, sensors: str | Sequence[str] | Sequence[int] | Sequence[bool] | Array) -> Panel:
         """Sensors by name, index or boolean mask, in the order given; graph, coordinates and distances follow."""
-        index = sensor_index(sensors, self.sensors)
+        index = checks.sensor_index(sensors, self.sensors)
         square = np.ix_(index, index)
         return dataclasses.replace(
             self,
-            values=read_only(self.values.take(index, axis=1)),
+            values=checks.read_only(self.values.take(index, axis=1)),
             sensors=tuple(self.sensors[i] for i in index),
             adjacency=None if self.adjacency is None else self.adjacency[square],
             coordinates=None if self.coordinates is None else self.coordinates[index],
@@ -188,7 +189,7 @@ class Panel:
 
     def drop(self, sensors: Sequence[str]) -> Panel:
         """All sensors but these; an unknown name is refused."""
-        gone = set(sensor_index(sensors, self.sensors).tolist())
+        gone = set(checks.sensor_index(sensors, self.sensors).tolist())
         kept = [i for i in range(self.n_sensors) if i not in gone]
         require(bool(kept), f"all {self.n_sensors} sensors would be left out: keep at least one")
         return self.select(kept)
@@ -218,14 +219,14 @@ class Panel:
         ends = [round(round(self.T * math.fsum(fractions[: k + 1]), 6)) for k in range(len(fractions))]
         return tuple(self[start:stop] for start, stop in zip([0, *ends[:-1]], ends, strict=True))
 
-    def with_graph(self, adjacency: ArrayLike | None, *, directed: bool = False, symmetrize: bool = False) -> Panel:
+    def with_graph(self, adjacency: Adjacency | None, *, directed: bool = False, symmetrize: bool = False) -> Panel:
         """The same readings with another graph (N, N) in sensor order; `symmetrize` makes it (A + A')/2."""
         if symmetrize and adjacency is not None:
             adjacency = graphs.check_adjacency(adjacency, self.n_sensors, directed=True, sensors=self.sensors)
             adjacency, directed = graphs.symmetrize(adjacency), False
         if adjacency is None:
             return dataclasses.replace(self, adjacency=None, directed=False)
-        return dataclasses.replace(self, adjacency=np.asarray(adjacency), directed=directed)
+        return dataclasses.replace(self, adjacency=adjacency, directed=directed)
 
     def with_values(self, values: ArrayLike) -> Panel:
         """The same sensors, times and graph with other readings (T, N)."""
@@ -267,13 +268,15 @@ class Panel:
         path = Path(path)
         require(path.suffix.lower() == ".npz", f"{path} must end in .npz: rename it")
         require(path.parent.is_dir(), f"no such folder: {path.parent}; create it first")
-        names = ("values", "timestamps", "adjacency", "coordinates", "distances")
-        arrays = {name: _narrow(getattr(self, name)) for name in names if getattr(self, name) is not None}
+        arrays = {name: getattr(self, name) for name in ("values", "timestamps", "coordinates", "distances")}
+        arrays = {name: _narrow(array) for name, array in arrays.items() if array is not None}
+        if self.adjacency is not None:
+            arrays |= {name: _narrow(array) for name, array in graphs.stored(self.adjacency).items()}
         arrays["sensors"] = np.array(self.sensors, dtype=str)
         if self.directed:
             arrays["directed"] = np.array(True)
         with whole_file(path) as unfinished, unfinished.open("wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
+            np.savez(file, **arrays)
         return path
 
     def describe(self) -> str:
@@ -289,7 +292,7 @@ class Panel:
     def _describe_graph(self) -> str:
         if self.adjacency is None:
             return "no graph"
-        edges = np.count_nonzero(self.adjacency) - np.count_nonzero(self.adjacency.diagonal())
+        edges = graphs.edge_count(self.adjacency)
         return f"{edges} directed edges" if self.directed else f"{edges // 2} edges"
 
     def __repr__(self) -> str:
@@ -305,16 +308,6 @@ class Panel:
         return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self))
 
 
-def _check_finite(panel: Panel) -> None:
-    values = panel.values
-    if np.fmax.reduce(values, axis=None, initial=0) < np.inf and np.fmin.reduce(values, axis=None, initial=0) > -np.inf:
-        return  # the usual case, without a temporary array
-    t, i = np.argwhere(np.isinf(values))[0]
-    time = "" if panel.timestamps is None else f" ({iso(panel.timestamps[t])})"
-    where = f"{time}, sensor {panel.sensors[i]!r}"
-    raise BadRow(lambda place: f"infinite reading at {place(t)}{where}: write a number, or NaN where it is missing")
-
-
 def _narrow(array: Array) -> Array:
     """The array as float32 when that is exact, else as it is."""
     if array.dtype != np.float64:
@@ -327,4 +320,7 @@ def _narrow(array: Array) -> Array:
 def _same(a: object, b: object) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    if graphs.is_sparse(a) and graphs.is_sparse(b):
+        a, b = graphs.stored(a), graphs.stored(b)
+        return all(_same(a[name], b[name]) for name in a)
     return type(a) is type(b) and bool(a == b)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointset.errors import require
+from jointset.graph import weighted_edges
 from jointset.joint_predictor import Run
 from jointset.panel import Panel
 from jointset.predicting.passes import Counting, silent
@@ -89,11 +90,12 @@ def write_edges(panel: Panel, path: str | Path) -> None:
 
     path = output_file(path, (".csv",))
     require(panel.adjacency is not None, "the panel has no graph to write")
-    A = np.asarray(panel.adjacency)
-    i, j = np.nonzero(A if panel.directed else np.triu(A))
+    ends, weights = weighted_edges(panel.adjacency)
+    listed = np.full(len(ends), True) if panel.directed else ends[:, 0] <= ends[:, 1]
+    i, j = ends[listed].T
     names = np.array(panel.sensors, dtype=object)
     with whole_file(path) as unfinished:
-        edges = pd.DataFrame({"source": names[i], "target": names[j], "weight": A[i, j]})
+        edges = pd.DataFrame({"source": names[i], "target": names[j], "weight": weights[listed]})
         edges.to_csv(unfinished, index=False)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from jointset.backbones.interface import Backbone, seed_list, training_mean
 from jointset.contracts import Array
 from jointset.errors import InputError, require
+from jointset.graph import without_edges
 from jointset.inputs.shifts import Shift, kept_shift, operator
 from jointset.panel import Panel
 from jointset.storage import storable
@@ -35,7 +36,7 @@ class GraphRegression:
     def fit(self, panel: Panel) -> GraphRegression:
         """Least squares over all sensors and steps at once; rows next to a gap are left out."""
         n = panel.n_sensors
-        shift = kept_shift(np.zeros((n, n)) if panel.adjacency is None else panel.adjacency)
+        shift = kept_shift(without_edges(n) if panel.adjacency is None else panel.adjacency)
         values = panel.values
         require(len(values) > LAGS, f"the mean backbone looks back {LAGS} rows and was given {len(values)}: give more")
         terms = _features(values[1:-1], values[:-2], operator(shift))

@@ -24,6 +24,7 @@ from jointset.backbones.calendar import DAY, NO_CALENDAR, Calendar, calendar_of
 from jointset.backbones.interface import Backbone, known_range, seed_list, training_mean, within
 from jointset.contracts import Array
 from jointset.errors import InputError, require
+from jointset.graph import BLOCK, Adjacency, dense
 from jointset.panel import Panel
 from jointset.storage import storable
 
@@ -172,8 +173,8 @@ def neighbours(panel: Panel, regressors: int = 0) -> Array | None:
     n = panel.n_sensors
     if n <= DENSE and (n <= NEIGHBOURS or len(panel) >= ROWS_EACH * regressors * n):
         return None
-    closeness = _correlations(panel) if panel.adjacency is None else panel.adjacency
-    return np.stack([_nearest(i, row) for i, row in enumerate(closeness)])
+    rows = _correlations(panel) if panel.adjacency is None else _rows(panel.adjacency)
+    return np.stack([_nearest(i, row) for i, row in enumerate(rows)])
 
 
 def _nearest(own: int, closeness: Array) -> Array:
@@ -185,11 +186,19 @@ def _nearest(own: int, closeness: Array) -> Array:
     return np.concatenate([near, others])[:NEIGHBOURS]
 
 
-def _correlations(panel: Panel) -> Array:
-    """Absolute correlations (N, N) of the changes of the last rows; a gap is no change."""
+def _rows(adjacency: Adjacency) -> Iterator[Array]:
+    """Its rows, one after the other."""
+    n = adjacency.shape[0]
+    for first in range(0, n, BLOCK):
+        yield from dense(adjacency[first : first + BLOCK])
+
+
+def _correlations(panel: Panel) -> Iterator[Array]:
+    """Rows of the absolute correlations (N, N) of the changes of the last rows; a gap is no change."""
     change = np.nan_to_num(np.diff(panel.values[-SEARCHED:], axis=0))
     change /= np.maximum(np.sqrt((change**2).mean(axis=0)), np.finfo(float).tiny)
-    return np.abs(change.T @ change)
+    for first in range(0, change.shape[1], BLOCK):
+        yield from np.abs(change[:, first : first + BLOCK].T @ change)
 
 
 def _best_ridge(X: Array, change: Array, columns: Array | None, w: Array) -> float:

@@ -196,14 +196,14 @@ def picture_name(cell: str) -> str:
 
 def graph_line(cell: Cell) -> str:
     """Edges, mean degree and connected parts of a cell's graph in one line."""
-    import numpy as np
-
+    from jointset.graph import weighted_edges
     from jointset.inputs.communities import components
 
     adjacency = cell.panel.adjacency
     if adjacency is None:
         return "graph: none"
-    n, edges = len(adjacency), int(np.count_nonzero(np.triu(adjacency, 1)))
+    ends, _ = weighted_edges(adjacency)
+    n, edges = adjacency.shape[0], int((ends[:, 0] < ends[:, 1]).sum())
     parts = components(adjacency)
     largest = f", the largest of {max(map(len, parts))} sensors" if len(parts) > 1 else ""
     count = f"{len(parts)} connected part{'s' * (len(parts) > 1)}{largest}"
@@ -235,11 +235,14 @@ def sensor_rows(cell: Cell) -> list[tuple[str, float, float, float, int]]:
     """Of every sensor its name, mean, scale and share of gaps in training, and the number of its neighbours."""
     import numpy as np
 
+    from jointset.graph import weighted_edges
+
     train, names = cell.blocks["train"], cell.panel.sensors
     observed = cell.observed(train)
     means = np.nanmean(np.where(observed, cell.raw.values[train], np.nan), axis=0)
     adjacency = cell.panel.adjacency
-    degree = [0] * len(names) if adjacency is None else np.count_nonzero(adjacency, axis=1).tolist()
+    starts = np.empty(0, dtype=int) if adjacency is None else weighted_edges(adjacency)[0][:, 0]
+    degree = np.bincount(starts, minlength=len(names)).tolist()
     numbers = (means.tolist(), cell.scale.tolist(), (1.0 - observed.mean(axis=0)).tolist(), degree)
     return list(zip(names, *numbers, strict=True))
 

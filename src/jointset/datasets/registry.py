@@ -30,6 +30,7 @@ from jointset.datasets.sources.text_tables import without_repeats
 from jointset.datasets.sources.traffic import METR_LA, PEMS_BAY
 from jointset.datasets.sources.uci import AQI, ELEC_UCI
 from jointset.errors import InputError, require, suggest
+from jointset.inputs.graph_files import stored_graph
 from jointset.panel import Panel
 from jointset.support.atomic import held
 from jointset.support.extras import installed
@@ -37,7 +38,7 @@ from jointset.support.files import existing_file, load_npz, naming
 
 FETCHED = {entry.name: entry for entry in (METR_LA, PEMS_BAY, AQI, ELEC, ELEC_UCI, ETT, SOLAR, JENA, LOOP_SEATTLE)}
 GENERATED = re.compile(r"grssf-([a-e])(?:-(\d{1,6}))?")
-ARRAYS = ("values", "sensors", "timestamps", "adjacency", "directed", "coordinates", "distances")
+ARRAYS = ("values", "sensors", "timestamps", "directed", "coordinates", "distances")
 
 
 def names() -> list[str]:
@@ -204,6 +205,8 @@ def _read(stored: Path, entry: Dataset) -> tuple[Panel, list[str]]:
         arrays = load_npz(stored)
         require({"values", "sensors"} <= arrays.keys(), f"no values and sensors in it ({', '.join(arrays)})")
         parts: dict[str, Any] = {key: arrays[key] for key in ARRAYS if key in arrays}
+        graph = stored_graph(arrays, len(arrays["sensors"]))
+        parts |= {} if graph is None else {"adjacency": graph}
         note = ""
         if "timestamps" in parts:
             parts["timestamps"], parts["values"], note = without_repeats(parts["timestamps"], parts["values"])

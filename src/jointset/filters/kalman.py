@@ -26,7 +26,7 @@ from jointset.filters.kalman_course import OffRest
 from jointset.filters.kalman_gaps import block_step, law_sizes, posterior_excess, shortened, transition_form
 from jointset.filters.kalman_tuning import GRID, TrainingRows, noise_level, training_rows
 from jointset.filters.riccati import SteadyState, steady_state
-from jointset.graph import modes, normalized_shift
+from jointset.graph import dense, modes, normalized_shift
 from jointset.laws import DenseLaw
 from jointset.panel import Panel
 from jointset.storage import storable
@@ -95,7 +95,7 @@ class GraphLGSSM:
         While it tunes, `progress` is told how many pairs were tried, how many there are, and the best NLL so far.
         """
         n = panel.n_sensors
-        graph = replace(self, adjacency=np.zeros((n, n)) if panel.adjacency is None else panel.adjacency)
+        graph = replace(self, adjacency=np.zeros((n, n)) if panel.adjacency is None else dense(panel.adjacency))
         if not self.tune and self.obs_noise_frac is None:
             return graph
         if progress is not None and self.tune:

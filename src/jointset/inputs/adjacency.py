@@ -6,12 +6,14 @@ its own. `none` is no rule but a choice: a graph without edges, every sensor on 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jointset.contracts import Array
 from jointset.errors import InputError, require
-from jointset.graph import symmetrize
+from jointset.graph import BLOCK, Adjacency, of_edges, symmetrize, thinned
 
 EARTH_RADIUS = 6371.0088  # mean radius in km (IUGG)
 ROUNDING = 1e-12  # relative spread below which a sensor does not vary
@@ -81,32 +83,44 @@ def correlation(values: ArrayLike) -> Array:
 
     A pair without two such steps, or one of whose sensors does not vary there, has correlation 0.
     """
+    return np.concatenate(list(correlations(values)))
+
+
+def correlations(values: ArrayLike) -> Iterator[Array]:
+    """The same in blocks of rows (n, N), so that all pairs are never held at once."""
     X = np.array(values, dtype=np.float64)
     seen = ~np.isnan(X)
     # Centred first: variances from sums of raw squares would cancel.
     mean = np.divide(X.sum(0, where=seen), seen.sum(0), out=np.zeros(X.shape[1]), where=seen.any(0))
     X -= mean
     X[:, np.nanmax(np.abs(X), axis=0, initial=0.0) <= ROUNDING * np.abs(mean)] = 0.0
-    if seen.all():
-        covariance = X.T @ X
-        scale = np.outer(covariance.diagonal(), covariance.diagonal())
-    else:
-        X[~seen] = 0.0
-        M = seen.astype(np.float64)
-        count = np.maximum(M.T @ M, 1.0)
-        total = X.T @ M  # [i, j]: sum of sensor i over the steps it shares with j
-        squares = (X**2).T @ M
-        covariance = X.T @ X - total * total.T / count
-        spread = squares - total**2 / count
-        spread[spread <= ROUNDING * squares] = 0.0
-        scale = spread * spread.T
-    return np.clip(np.divide(covariance, np.sqrt(scale), out=np.zeros_like(scale), where=scale > 0), -1.0, 1.0)
+    X[~seen] = 0.0
+    M, complete = seen.astype(np.float64), bool(seen.all())
+    blocks = [slice(first, first + BLOCK) for first in range(0, X.shape[1], BLOCK)]
+    power = np.concatenate([(X[:, own].T @ X[:, own]).diagonal() for own in blocks])
+    for own in blocks:
+        covariance = X[:, own].T @ X
+        if complete:
+            scale = np.outer(power[own], power)
+        else:
+            count = np.maximum(M[:, own].T @ M, 1.0)
+            mine, theirs = X[:, own].T @ M, M[:, own].T @ X  # sums over the steps that two sensors share
+            covariance -= mine * theirs / count
+            scale = _spread((X[:, own] ** 2).T @ M, mine, count) * _spread(M[:, own].T @ X**2, theirs, count)
+        found = np.divide(covariance, np.sqrt(scale), out=np.zeros_like(scale), where=scale > 0)
+        yield np.clip(found, -1.0, 1.0)
 
 
-def correlation_knn(values: ArrayLike, k: int = 8, tau: float = 0.3) -> Array:
+def _spread(squares: Array, total: Array, count: Array) -> Array:
+    """Sums of squares around the mean; 0 where that is rounding."""
+    spread = squares - total**2 / count
+    return np.where(spread <= ROUNDING * squares, 0.0, spread)
+
+
+def correlation_knn(values: ArrayLike, k: int = 8, tau: float = 0.3) -> Adjacency:
     """Each sensor's `k` strongest correlations |r| >= tau as weights, then (A + A')/2; ties go to the earlier column.
 
-    values (T, N), NaN = missing: give the training block only.
+    values (T, N), NaN = missing: give the training block only. From 1,000 sensors on it is sparse (of scipy.sparse).
 
     >>> x = np.array([[0.0, 0.0, 1.0], [1.0, 1.0, 0.0], [2.0, 2.0, 1.0], [3.0, 3.0, 0.0]])
     >>> correlation_knn(x, k=1).round(2)
@@ -116,10 +130,13 @@ def correlation_knn(values: ArrayLike, k: int = 8, tau: float = 0.3) -> Array:
     """
     require(k >= 1, f"a sensor needs at least one neighbour, got k = {k}")
     require(0 <= tau <= 1, f"tau is a correlation in [0, 1], got {tau}")
-    strength = np.abs(correlation(values))
-    np.fill_diagonal(strength, 0.0)
-    strength[strength < tau] = 0.0
-    nearest = np.argsort(-strength, axis=1, kind="stable")[:, :k]
-    kept = np.zeros_like(strength)
-    np.put_along_axis(kept, nearest, np.take_along_axis(strength, nearest, axis=1), axis=1)
-    return symmetrize(kept)
+    nearest, weights, n = [], [], 0
+    for block in correlations(values):
+        strength = np.abs(block)
+        np.fill_diagonal(strength[:, n:], 0.0)
+        strength[strength < tau] = 0.0
+        nearest.append(np.argsort(-strength, axis=1, kind="stable")[:, :k])
+        weights.append(np.take_along_axis(strength, nearest[-1], axis=1))
+        n += len(block)
+    ends = np.stack([np.repeat(np.arange(n), min(k, n)), np.concatenate(nearest).ravel()], axis=1)
+    return thinned(symmetrize(of_edges(ends, np.concatenate(weights).ravel(), n)))

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from jointset.contracts import Array
 from jointset.errors import require
-from jointset.graph import symmetrize
+from jointset.graph import Adjacency, dense, symmetrize, without_loops
 
 Groups = tuple[tuple[int, ...], ...]
 
 
-def components(adjacency: ArrayLike) -> Groups:
+def components(adjacency: Adjacency) -> Groups:
     """Connected components, the direction of edges left aside.
 
     >>> components([[0, 1, 0], [0, 0, 0], [0, 0, 0]])
@@ -29,7 +29,7 @@ def components(adjacency: ArrayLike) -> Groups:
     return from_labels(labels)
 
 
-def louvain(adjacency: ArrayLike, resolution: float = 1.0, seed: int = 0) -> Groups:
+def louvain(adjacency: Adjacency, resolution: float = 1.0, seed: int = 0) -> Groups:
     """Communities of largest modularity as Louvain's search finds them; the same for the same seed.
 
     >>> louvain(np.kron(np.eye(2), np.ones((2, 2))))
@@ -38,13 +38,12 @@ def louvain(adjacency: ArrayLike, resolution: float = 1.0, seed: int = 0) -> Gro
     import networkx as nx
 
     require(resolution > 0, f"the resolution of Louvain must be positive, got {resolution}")
-    A = symmetrize(adjacency)
-    np.fill_diagonal(A, 0.0)
+    A = dense(without_loops(symmetrize(adjacency)))
     found = nx.community.louvain_communities(nx.from_numpy_array(A), resolution=resolution, seed=seed)
     return _ordered(found)
 
 
-def spectral_groups(adjacency: ArrayLike, k: int = 4, seed: int = 0, starts: int = 10) -> Groups:
+def spectral_groups(adjacency: Adjacency, k: int = 4, seed: int = 0, starts: int = 10) -> Groups:
     """At most k groups: k-means on the row-normalised bottom-k eigenvectors of the normalised Laplacian.
 
     Of `starts` searches from k-means++ centres the tightest is kept.
@@ -52,8 +51,7 @@ def spectral_groups(adjacency: ArrayLike, k: int = 4, seed: int = 0, starts: int
     >>> spectral_groups(np.kron(np.eye(2), np.ones((3, 3))), k=2)
     ((0, 1, 2), (3, 4, 5))
     """
-    A = symmetrize(adjacency)
-    np.fill_diagonal(A, 0.0)
+    A = dense(without_loops(symmetrize(adjacency)))
     require(k >= 1, f"at least one group, got k = {k}")
     if k >= len(A):
         return tuple((i,) for i in range(len(A)))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jointset.contracts import Array
+from jointset.graph import Adjacency, weighted_edges
 from jointset.storage import storable
 
 KEPT = 8  # graphs whose neighbourhoods are remembered: every row that misses its set asks for them
@@ -27,7 +28,7 @@ class Edges(NamedTuple):
         return out
 
 
-def edges_of(adjacency: Array | None) -> Edges | None:
+def edges_of(adjacency: Adjacency | None) -> Edges | None:
     """The edges of an adjacency (N, N), self loops left out; None where there is no graph.
 
     >>> edges_of(np.array([[1.0, 0.5], [0.0, 0.0]]))
@@ -35,10 +36,9 @@ def edges_of(adjacency: Array | None) -> Edges | None:
     """
     if adjacency is None:
         return None
-    A = np.asarray(adjacency, dtype=float)
-    ends = np.argwhere(A)
-    ends = ends[ends[:, 0] != ends[:, 1]]
-    return Edges(ends, A[ends[:, 0], ends[:, 1]])
+    ends, weights = weighted_edges(adjacency)
+    apart = ends[:, 0] != ends[:, 1]
+    return Edges(ends[apart], weights[apart])
 
 
 def closed_neighbourhoods(edges: Edges | None, n: int) -> list[tuple[int, Array]]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import InputError, require, some
-from jointset.graph import check_adjacency
+from jointset.graph import Adjacency, check_adjacency, of_edges, thinned
 from jointset.inputs.fleet import AS_IT_IS, LISTED, Fleet, Notice, warn
 from jointset.support.files import NUMBER, existing_file, file_suffix, load_npz, load_numpy, naming, text_rows
 
@@ -27,7 +27,7 @@ def read_graph(
     columns: Sequence[str] | None = None,
     fleet: Fleet = AS_IT_IS,
     notice: Notice = warn,
-) -> Array:
+) -> Adjacency:
     """Adjacency (N, N) from a file, in the order of `sensors`.
 
     - Edge list (.csv, .tsv): header `source,target[,weight]` or `from,to[,cost]`; weight 1 when the column is absent.
@@ -35,16 +35,19 @@ def read_graph(
       with `symmetrize` an edge whose two directions have a row each gets their mean.
     - Matrix (.csv, .tsv): names in the first line and the first column, in any order; or bare N x N numbers in sensor
       order.
-    - `.npy`: N x N in sensor order. `.npz`: key `adjacency`, in the order of key `sensors` where there is one.
+    - `.npy`: N x N in sensor order. `.npz`: key `adjacency`, in the order of key `sensors` where there is one; or keys
+      `edges` (E, 2), places of sensors, and `weights` (E,).
 
     A named graph over more sensors than asked for is restricted to them; a sensor it lacks is refused. A matrix comes
     back as it is, symmetric or not: the panel it goes to decides. Names may be the old ones of a fleet. Edges to
     sensors that are dropped are left out, and so are edges to others that are not in the data where the fleet ignores
-    unknown names. A matrix without names may be in the order of `columns` instead, all those of the readings.
+    unknown names. A matrix without names may be in the order of `columns` instead, all those of the readings. From
+    1,000 sensors on a graph with few edges comes back sparse (of scipy.sparse).
     """
     path = existing_file(path)
     suffix = file_suffix(path)
     names: Sequence[str] | None = None
+    matrix: Adjacency
     with naming(path):
         if suffix in (".csv", ".tsv"):
             rows = list(text_rows(path))
@@ -55,9 +58,9 @@ def read_graph(
             matrix = np.asarray(load_numpy(path))
         elif suffix == ".npz":
             arrays = load_npz(path)
-            require("adjacency" in arrays, f"no 'adjacency' among its arrays ({', '.join(arrays)}): add one (N, N)")
-            matrix = arrays["adjacency"]
             names = [str(name) for name in arrays["sensors"]] if "sensors" in arrays else None
+            matrix = stored_graph(arrays, len(sensors if names is None else names))
+            require(matrix is not None, f"no 'adjacency' among its arrays ({', '.join(arrays)}): add one (N, N)")
         else:
             raise InputError(f"cannot read a graph from {suffix or 'this'}: use .csv, .tsv, .npy or .npz")
         if names is None:
@@ -65,7 +68,18 @@ def read_graph(
         else:
             names = [fleet.rename.get(name, name) for name in names]
         order = _order(names, sensors)
-        return check_adjacency(matrix, len(names), directed=True, sensors=names)[np.ix_(order, order)]
+        return thinned(check_adjacency(matrix, len(names), directed=True, sensors=names)[np.ix_(order, order)])
+
+
+def stored_graph(arrays: Mapping[str, Array], n: int) -> Adjacency | None:
+    """The adjacency (n, n) among the arrays of an npz file, or of the edges among them; None where there is none."""
+    if "edges" not in arrays:
+        return arrays.get("adjacency")
+    edges, weights = arrays["edges"], arrays.get("weights", np.ones(len(arrays["edges"])))
+    sound = edges.ndim == 2 and edges.shape[1] == 2 and edges.dtype.kind in "iu" and weights.shape == (len(edges),)
+    require(sound, f"'edges' have shape {edges.shape}, 'weights' {weights.shape}: give places (E, 2) and weights (E,)")
+    require(bool(((edges >= 0) & (edges < n)).all()), f"an edge ends at no sensor: the places of {n} are 0 to {n - 1}")
+    return of_edges(edges, weights, n)
 
 
 def _is_edge_list(header: list[str]) -> bool:
@@ -80,7 +94,7 @@ def _from_edges(
     symmetrize: bool,
     fleet: Fleet,
     notice: Notice,
-) -> Array:
+) -> Adjacency:
     """Adjacency of an edge list; a repeated edge must repeat its weight."""
     header = [cell.strip().lower() for cell in rows[0][1]]
     start = next(name for name in EDGE_ENDS if name in header)
@@ -89,7 +103,7 @@ def _from_edges(
     extra = [name for i, name in enumerate(header) if i not in (*ends, weight)]
     require(not extra, f"unknown columns {some(extra)} in the edge list: keep {start}, {EDGE_ENDS[start]} and weight")
     index = {name: i for i, name in enumerate(sensors)}
-    A = np.zeros((len(sensors), len(sensors)))
+    weights: dict[tuple[int, int], float] = {}
     seen: dict[tuple[int, int], int] = {}
     given: set[tuple[int, int]] = set()
     unknown: list[str] = []
@@ -105,19 +119,19 @@ def _from_edges(
         i, j = index[pair[0]], index[pair[1]]
         w = 1.0 if weight is None else _number(cells[weight], line, header[weight])
         for edge in {(i, j)} if directed or symmetrize else {(i, j), (j, i)}:
-            if edge in seen and A[edge] != w:
-                has = f"edge {pair[0]!r} - {pair[1]!r} has weight {w:g} but {A[edge]:g} in line {seen[edge]}"
+            if edge in seen and weights[edge] != w:
+                has = f"edge {pair[0]!r} - {pair[1]!r} has weight {w:g} but {weights[edge]:g} in line {seen[edge]}"
                 raise InputError(f"line {line}: {has}: keep one{'' if (i, j) in given else BOTH_WAYS}")
-            seen[edge], A[edge] = line, w
+            seen[edge], weights[edge] = line, w
         given.add((i, j))
     if unknown:
         notice(f"edges to sensors that are not in the data are left out: {some(sorted(set(unknown)), LISTED)}")
     if symmetrize and not directed:
-        both = np.zeros(A.shape, dtype=bool)
-        for edge in given:
-            both[edge] = True
-        A = np.where(both & both.T, (A + A.T) / 2.0, A + A.T)
-    return check_adjacency(A, len(sensors), directed, sensors=sensors)
+        for i, j in given:
+            weights[i, j] = weights[j, i] = (weights[i, j] + weights[j, i]) / 2.0 if (j, i) in given else weights[i, j]
+    n = len(sensors)
+    A = of_edges(np.array(list(weights), dtype=int).reshape(-1, 2), np.array(list(weights.values())), n)
+    return check_adjacency(thinned(A), n, directed, sensors=sensors)
 
 
 def _from_matrix(rows: list[tuple[int, list[str]]]) -> tuple[Array, list[str] | None]:

@@ -59,6 +59,16 @@ def check_shape(values: Array, sensors: tuple[str, ...]) -> tuple[int, int]:
     return T, n
 
 
+def check_finite(values: Array, timestamps: Array | None, sensors: tuple[str, ...]) -> None:
+    """Refuse readings that are infinite, with the first of them."""
+    if np.fmax.reduce(values, axis=None, initial=0) < np.inf and np.fmin.reduce(values, axis=None, initial=0) > -np.inf:
+        return  # the usual case, without a temporary array
+    t, i = np.argwhere(np.isinf(values))[0]
+    time = "" if timestamps is None else f" ({iso(timestamps[t])})"
+    where = f"{time}, sensor {sensors[i]!r}"
+    raise BadRow(lambda place: f"infinite reading at {place(t)}{where}: write a number, or NaN where it is missing")
+
+
 def shaped(array: ArrayLike | None, what: str, shape: tuple[int, int]) -> Array | None:
     """Optional per-sensor array, refused when it has another shape."""
     if array is None:

@@ -29,8 +29,9 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import BadRow, InputError, require, some
+from jointset.graph import is_sparse
 from jointset.inputs.fleet import AS_IT_IS, Fleet, Notice, kept_columns, match_columns, warn
-from jointset.inputs.graph_files import read_graph
+from jointset.inputs.graph_files import read_graph, stored_graph
 from jointset.inputs.layout import Layout, Plan, cell_kind, plan_columns
 from jointset.inputs.panel_checks import read_only
 from jointset.inputs.reading_tables import (
@@ -81,11 +82,11 @@ def read_panel(
 ) -> Panel:
     """Panel of a .csv, .tsv (also .gz), .parquet or .npz file; the module's first lines give the rules.
 
-    `graph`, a file for `read_graph` or an array (N, N) in sensor order, replaces the adjacency of an npz file. An
-    asymmetric one needs `symmetrize`, which makes it (A + A')/2, or `directed`, which keeps it. `fleet` says which
-    columns are renamed or dropped, in a graph file too. With `sensors`, those of a model, the panel has just these, in
-    their order, missing where the file has none, and no graph. `notice` is told what was left out or is missing.
-    With `day_first` times may be written 31/12/2012 23:55 or 31.12.2012, without it 12/31/2012 11:55 PM.
+    `graph`, a file for `read_graph` or an array (N, N) in sensor order, also of scipy.sparse, replaces the adjacency
+    of an npz file. An asymmetric one needs `symmetrize`, which makes it (A + A')/2, or `directed`, which keeps it.
+    `fleet` says which columns are renamed or dropped, in a graph file too. With `sensors`, those of a model, the panel
+    has just these, in their order, missing where the file has none, and no graph. `notice` is told what was left out or
+    is missing. With `day_first` times may be written 31/12/2012 23:55 or 31.12.2012, without it 12/31/2012 11:55 PM.
     The path may be /dev/stdin or another pipe. Of a text file `counting` is given how many MiB it has, and makes the
     function that is told of so many more.
     """
@@ -122,7 +123,7 @@ def read_panel(
         graph = read_graph(graph, panel.sensors, **ways, columns=columns, fleet=fleet, notice=notice)
     elif np.shape(graph) == (len(columns), len(columns)):
         kept = [columns.index(name) for name in panel.sensors]
-        graph = np.asarray(graph)[np.ix_(kept, kept)]
+        graph = (graph if is_sparse(graph) else np.asarray(graph))[np.ix_(kept, kept)]
     return panel.with_graph(graph, directed=directed, symmetrize=symmetrize)
 
 
@@ -168,8 +169,9 @@ def _read_npz(path: Path) -> dict[str, Any]:
     arrays = load_npz(path)
     for key in ("values", "sensors"):
         require(key in arrays, f"no {key!r} among its arrays ({', '.join(arrays)}): a panel needs values and sensors")
-    known = ("values", "sensors", "timestamps", "adjacency", "directed", "coordinates", "distances")
-    return {key: arrays[key] for key in known if key in arrays}
+    known = ("values", "sensors", "timestamps", "directed", "coordinates", "distances")
+    graph = stored_graph(arrays, len(arrays["sensors"]))
+    return {key: arrays[key] for key in known if key in arrays} | ({} if graph is None else {"adjacency": graph})
 
 
 def _read_parquet(path: Path, look: Look, choose: Choose) -> Parts:

@@ -10,6 +10,7 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import require, some
+from jointset.graph import Adjacency, dense
 from jointset.inputs.adjacency import correlation_knn
 from jointset.inputs.communities import components
 from jointset.inputs.graph_edges import Edges, edges_of
@@ -95,13 +96,13 @@ def flat_map(coordinates: Array) -> Array:
     return np.stack([east * np.cos(np.radians(north.mean())), north], axis=1)
 
 
-def layout(adjacency: Array) -> Array:
+def layout(adjacency: Adjacency) -> Array:
     """Layout (N, 2) of a graph, always the same: every connected part on its own, the largest first, in rows."""
     parts = sorted(components(adjacency), key=len, reverse=True)
     drawn = [np.sqrt(len(part)) * _part_layout(adjacency[np.ix_(part, part)]) for part in parts]
     sizes = [np.abs(places).max(axis=0) + 0.5 for places in drawn]  # half width and height, with room for the dots
-    widest = max(2 * sizes[0][0], 2.5 * np.sqrt(len(adjacency)))
-    out = np.zeros((len(adjacency), 2))
+    widest = max(2 * sizes[0][0], 2.5 * np.sqrt(adjacency.shape[0]))
+    out = np.zeros((adjacency.shape[0], 2))
     x, y, tallest = 0.0, 0.0, 0.0
     for part, places, (width, height) in zip(parts, drawn, sizes, strict=True):
         if x and x + 2 * width > widest:  # the next row
@@ -111,14 +112,14 @@ def layout(adjacency: Array) -> Array:
     return out
 
 
-def _part_layout(adjacency: Array) -> Array:
+def _part_layout(adjacency: Adjacency) -> Array:
     """Layout (n, 2) of a connected graph inside the unit circle, turned to be wider than tall."""
     import networkx as nx
 
-    n = len(adjacency)
+    n = adjacency.shape[0]
     if n == 1:
         return np.zeros((1, 2))
-    graph = nx.from_numpy_array(adjacency)
+    graph = nx.from_numpy_array(dense(adjacency))
     found = nx.kamada_kawai_layout(graph, weight=None) if n <= MOST_EXACT else nx.spring_layout(graph, seed=0)
     places = np.stack([found[i] for i in range(n)])
     places = places - places.mean(axis=0)

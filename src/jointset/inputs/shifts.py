@@ -8,14 +8,21 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from jointset.contracts import Array
-from jointset.graph import normalized_shift
+from jointset.graph import (
+    SPARSE,
+    Adjacency,
+    is_sparse,
+    normalized_shift,
+    of_edges,
+    symmetrize,
+    thinned,
+    weighted_edges,
+)
 from jointset.inputs.adjacency import correlation_knn
 from jointset.inputs.graph_edges import Edges
 from jointset.panel import Panel
 
 Shift = Array | Edges
-MANY = 1000  # sensors from which it is a list of edges,
-SPARSE = 0.1  # where no larger share of all pairs has one
 SMALL = 64  # sensors below which a full matrix multiplies sooner
 
 
@@ -26,21 +33,17 @@ def shift_of(panel: Panel) -> Shift | None:
     return kept_shift(correlation_knn(panel.values) if panel.adjacency is None else panel.adjacency)
 
 
-def kept_shift(adjacency: Array) -> Shift:
-    """The normalised shift (N, N) of an adjacency (N, N), see `normalized_shift`."""
-    n = len(adjacency)
-    if n < MANY or np.count_nonzero(adjacency) > SPARSE * n**2:
-        return normalized_shift(adjacency)
-    from scipy.sparse import csr_array  # here, so that importing jointset stays fast
-
-    A = csr_array(adjacency)
-    A = (A + A.T) / 2.0
+def kept_shift(adjacency: Adjacency) -> Shift:
+    """The normalised shift (N, N) of an adjacency (N, N), see `normalized_shift`; edges where it is sparse."""
+    A = thinned(adjacency)
+    if not is_sparse(A):
+        return normalized_shift(A)
+    A, n = symmetrize(A), A.shape[0]
     each = np.arange(n)
-    A = (A + csr_array((1.0 - A.diagonal(), (each, each)), shape=(n, n))).tocoo()
+    A = A + of_edges(np.stack([each, each], axis=1), 1.0 - A.diagonal(), n)
     scale = 1.0 / np.sqrt(A.sum(axis=1))
-    i, j = A.row, A.col
-    kept = A.data != 0
-    return Edges(np.stack([i, j], axis=1)[kept], (A.data * scale[i] * scale[j])[kept])
+    ends, weights = weighted_edges(A)
+    return Edges(ends, weights * scale[ends[:, 0]] * scale[ends[:, 1]])
 
 
 def quick_operator(shift: Shift | None, dtype: DTypeLike = float) -> Any:

@@ -17,6 +17,7 @@ from matplotlib.transforms import Bbox
 
 from jointset.contracts import Array
 from jointset.datasets.cells import Cell
+from jointset.graph import Adjacency, weighted_edges
 from jointset.inputs.sensor_places import layout
 from jointset.plot import INK
 from jointset.report.figures import STYLE, halves, new_figure
@@ -105,12 +106,15 @@ def draw_network(figure: Any, cell: Cell, shown: list[int], colors: Colors) -> N
     _name_sensors(ax, at, cell.panel.sensors, shown, others)
 
 
-def _draw_edges(ax: Any, at: Array, adjacency: Array | None) -> int:
+def _draw_edges(ax: Any, at: Array, adjacency: Adjacency | None) -> int:
     """Draw the edges, lighter where there are many; gives their number."""
-    if adjacency is None or not adjacency.any():
+    if adjacency is None:
         return 0
-    i, j = np.nonzero(np.triu(adjacency, 1))
-    weight = adjacency[i, j] / adjacency.max()
+    ends, weights = weighted_edges(adjacency)
+    once = ends[:, 0] < ends[:, 1]
+    if not once.any():
+        return 0
+    (i, j), weight = ends[once].T, weights[once] / weights.max()
     order = np.argsort(weight)  # heavy ones on top
     lightness = min(1.0, np.sqrt(80 / len(order)))
     lines = LineCollection(

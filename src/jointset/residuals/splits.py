@@ -10,7 +10,7 @@ import numpy as np
 
 from jointset.contracts import Array, Pilot
 from jointset.errors import InputError
-from jointset.graph import normalized_shift
+from jointset.graph import dense, normalized_shift
 from jointset.inputs.communities import Groups, louvain, spectral_groups
 from jointset.residuals.shrinkage import (
     WORKING,
@@ -118,7 +118,7 @@ def groups_of(split: ResidualSplit, pilot: Pilot) -> Groups:
 def _graph(pilot: Pilot) -> Array:
     if pilot.adjacency is None:
         raise no_graph(pilot.name)
-    return np.asarray(pilot.adjacency)
+    return dense(pilot.adjacency)
 
 
 def _part(basis: Array, share: float, pilot: Pilot, spent: int = 0) -> Part:

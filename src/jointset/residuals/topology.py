@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jointset.contracts import Array, Pilot
+from jointset.graph import Adjacency, dense, without_loops
 from jointset.residuals.shapes import Constant
 from jointset.residuals.shrinkage import correlations, is_singular, positive_definite, second_moment
 from jointset.residuals.splits import no_graph
@@ -66,7 +67,7 @@ def mixed(covariance: Array, graph: Array, weight: float) -> Array:
     return (1.0 - weight) * covariance + weight * graph * np.outer(sd, sd)
 
 
-def path_lengths(adjacency: Array) -> Array:
+def path_lengths(adjacency: Adjacency) -> Array:
     """Length (N, N) of the shortest path along the edges, one way or the other; inf where there is none.
 
     The strongest edge has length 1, one of weight w the length sqrt(1 + log(largest / w)): what a Gaussian kernel of
@@ -79,8 +80,7 @@ def path_lengths(adjacency: Array) -> Array:
     """
     from scipy.sparse.csgraph import shortest_path  # here, as scipy takes longest to import
 
-    A = np.array(adjacency, dtype=float)
-    np.fill_diagonal(A, 0.0)
+    A = dense(without_loops(adjacency))
     edges = A > 0
     lengths = np.zeros_like(A)
     lengths[edges] = np.sqrt(1.0 + np.log(A.max(initial=0.0) / A[edges]))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jointset.datasets.sources.entry import Fact
-from jointset.graph import symmetrize
+from jointset.graph import dense, edge_count, symmetrize
 from jointset.inputs.times import iso
 from jointset.panel import Panel
 
@@ -79,7 +79,7 @@ def directed_edges(count: int) -> Fact:
     def measure(panel: Panel) -> tuple[str, bool]:
         if panel.adjacency is None:
             return "no graph", False
-        found = int(np.count_nonzero(panel.adjacency)) - int(np.count_nonzero(panel.adjacency.diagonal()))
+        found = edge_count(panel.adjacency)
         return f"{found:,}", found == count
 
     return Fact("directed edges", f"{count:,}", measure)
@@ -92,9 +92,10 @@ def road_kernel(scale: float) -> Fact:
     """
 
     def measure(panel: Panel) -> tuple[str, bool]:
-        A, d = panel.adjacency, panel.distances
-        if A is None or d is None:
+        d = panel.distances
+        if panel.adjacency is None or d is None:
             return "no graph or no distances", False
+        A = dense(panel.adjacency)
         edge = (A > 0) & (A < 1)
         if not edge.any():
             return "no edges", False
@@ -113,7 +114,7 @@ def neighbours_alike() -> Fact:
             return "no graph", False
         values = panel.values[:: max(1, panel.T // 5000)]
         varying = values.std(axis=0) > 0
-        A = symmetrize(panel.adjacency)[np.ix_(varying, varying)]
+        A = symmetrize(dense(panel.adjacency))[np.ix_(varying, varying)]
         correlation = np.corrcoef(values[:, varying].T)
         other = ~np.eye(len(A), dtype=bool)
         if not (A[other] > 0).any():
