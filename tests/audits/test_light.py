@@ -15,6 +15,7 @@ from jointset.audits.page import write_page
 from jointset.audits.questions import AUDITS, DEFAULT
 from jointset.audits.sweeps import warmup_words
 from jointset.cli import app
+from jointset.methods import predictor_for
 from jointset.predicting.promise import Promise
 
 
@@ -88,6 +89,15 @@ def test_the_command_goes_on_and_its_exit_code_says_that_one_broke(predictor, de
     result = CliRunner().invoke(app, asked)
     assert result.exit_code == 1 and "failed: RuntimeError: out of luck" in result.stdout
     assert "│ m_eff " in result.stdout and "Traceback" not in result.output
+
+
+def test_a_short_calibration_is_no_reason_to_doubt_a_radius_that_follows_its_misses(blocks):
+    lights, rows = {}, blocks[3]
+    for rule in ("split", "aci"):
+        predictor = predictor_for(f"ewma+{rule}").fit(rows[:300]).calibrate(rows[300:400])
+        lights[rule] = audit(predictor, rows[400:], audits=["m_eff"])["m_eff"]
+    assert lights["split"]["light"] == "amber" and not lights["split"]["adapts"]
+    assert lights["aci"]["light"] is None and lights["aci"]["verdict"].endswith("this one follows its misses")
 
 
 # ---------------------------------------------------------------------- promised and seen

@@ -16,6 +16,7 @@ import numpy as np
 from jointset.audits.records import Record, curve, listed, steps_to_forget
 from jointset.audits.subject import Subject
 from jointset.audits.theory_coverage import bernstein_interval, chebyshev_interval
+from jointset.calibration.any_rule import adapts
 from jointset.contracts import Array
 from jointset.errors import require
 from jointset.predicting.integrated_time import LAGS, IntegratedTime, autocovariance, integrated_time
@@ -26,6 +27,7 @@ SEASONAL = 0.1  # correlation at a seasonal lag below which nothing is said
 CLEAR = 3.0  # standard errors by which it has to stand out
 BAND = 1.96  # correlations within BAND / sqrt(m) of zero are noise
 
+FOLLOWS = " of a radius that stood still; this one follows its misses"
 DELTA = 0.1  # the coverage band holds with probability 1 - DELTA, as in `JointPredictor.trust`
 
 
@@ -273,8 +275,8 @@ def tau_int(subject: Subject) -> Record:
 
 
 def m_eff(subject: Subject) -> Record:
-    """Effective calibration size in all forms, and the coverage to expect."""
-    found, alpha = subject.dependence, subject.alpha
+    """Effective calibration size in all forms, and the coverage to expect of a radius that stands still."""
+    found, alpha, follows = subject.dependence, subject.alpha, adapts(subject.predictor.calibration)
     paper, automatic = found.sizes, found.sizes_automatic
     size = float(np.fmin(paper.bernstein, automatic.bernstein))  # the window that sees more dependence counts
     gamma = found.autocovariance[1]
@@ -288,5 +290,6 @@ def m_eff(subject: Subject) -> Record:
         "chebyshev": paper.chebyshev,
         "coverage_band": listed(bernstein_interval(alpha, size)) if size > 0 else None,
         "chebyshev_band": listed(cheb),
-        "verdict": effective_size_words(paper.m, size, alpha),
+        "adapts": follows,
+        "verdict": effective_size_words(paper.m, size, alpha) + FOLLOWS * follows,
     }

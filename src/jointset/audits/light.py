@@ -22,9 +22,9 @@ RULES = {  # for the page: what each colour says
     "amber": (
         "use with care. One of: the share of rows inside lies outside the band that chance explains; an hour "
         "or a weekday lies 5 points or more under the target by more than chance; misses repeat every day or week; the "
-        "calibration is worth so little that coverage may lie more than 10 points off; the warm-up is too short; a "
-        "wrong start of the filter is not forgotten; variances sit at their floor; a sensor has no reading; an audit "
-        "failed."
+        "calibration of a radius that stands still is worth so little that coverage may lie more than 10 points off; "
+        "the warm-up is too short; a wrong start of the filter is not forgotten; variances sit at their floor; a "
+        "sensor has no reading; an audit failed."
     ),
     "red": (
         "do not rely on the sets: the share of rows inside lies under that band and 15 points or more under the "
@@ -61,7 +61,9 @@ def _forgets(record: Record) -> str:
     return "amber" if record.get("apart") or record.get("forgotten_after") is None else "green"
 
 
-def _worth(record: Record) -> str:
+def _worth(record: Record) -> str | None:
+    if record.get("adapts"):
+        return None  # coverage does not rest on the size of the calibration
     band = record.get("coverage_band")
     return "amber" if band is None or (band[1] - band[0]) / 2 > BAND else "green"
 
