@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import jointset
 from jointset import Panel
-from jointset.algebra.lean import Lean, found_ends, found_lean
+from jointset.algebra.lean import Lean, found_ends, found_lean, found_strides
 from jointset.errors import InputError
 from jointset.laws import DenseLaw
 from jointset.scores import MaxStudentised
@@ -183,6 +183,24 @@ def test_an_end_that_no_longer_holds_costs_width_and_not_coverage(rule) -> None:
     assert (predictor.score.lean.restarted().ends[0] == 0.0).all() and (predictor.score.lean.drawn[0] < -4.0).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*shape fitted on")  # rows of counts are equal by chance
+def test_an_end_is_left_soon_where_the_mean_hardly_moves() -> None:
+    values = np.random.default_rng(5).poisson(0.7, size=(3500, N)).astype(float)
+    values[2000:] -= 1.0  # counters with another zero
+    panel = Panel(values, [f"s{i}" for i in range(N)])
+    predictor = fitted("ewma:lean+aci", (panel[:1300], panel[1300:2000], panel))
+    assert (predictor.score.lean.ends[0] == 0.0).all()
+    assert predictor.copy().run(panel[2000:]).inside[100:].mean() == pytest.approx(0.9, abs=0.02)
+    predictor.run(panel[2000:2100])
+    assert (predictor.score.lean.drawn[0] == -1.0).all()
+
+
+def test_strides_are_shares_of_the_range_of_readings() -> None:
+    values = np.stack([np.linspace(0.0, 10.0, 1001), np.full(1001, 7.0), np.full(1001, np.nan)], axis=1)
+    values[3, 0] = 1e6  # a glitch
+    np.testing.assert_allclose(found_strides(values), [0.05 * 9.8, 0.0, 0.0], atol=1e-3)
+
+
 def test_ends_are_where_readings_pile_up_all_the_time() -> None:
     rng = np.random.default_rng(3)
     dry = np.maximum(rng.normal(size=4000), 0.0)
@@ -213,7 +231,8 @@ def test_ends_follow_readings_one_by_one_as_many_at_once(rows) -> None:
 
 
 def test_sensors_leave_with_their_ends_and_new_ones_have_none() -> None:
-    lean = Lean(LEVELS, np.zeros(3), ENDS, 2.0).chosen(np.array([2, -1, 0]))
+    lean = Lean(LEVELS, np.zeros(3), ENDS, 2.0, stride=np.array([1.0, 2.0, 3.0, 4.0])).chosen(np.array([2, -1, 0]))
+    assert lean.stride.tolist() == [3.0, 0.0, 1.0]
     assert lean.ends.tolist() == [[0.0, -np.inf, -1.0], [np.inf, np.inf, 1.0]] and lean.most == 2.0
     y = np.array([0.0, -50.0, 0.0])
     np.testing.assert_allclose(lean.radius_of(y, np.zeros(3), np.ones(3)), [0.0, 50.0, 0.0])

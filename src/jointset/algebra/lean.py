@@ -52,6 +52,8 @@ class Lean:
     drawn
         Where readings since training have drawn the ends to (2, N), or those before each of many rows (T, 2, N); None:
         nowhere.
+    stride
+        How far one reading beyond draws an end of every sensor at most (N,); None: by the range of its means.
 
     >>> Lean(np.array([[0.0], [1.0], [2.0]]), np.array([0.4, 0.0, -0.4])).of(np.array([[-1.0], [0.5], [1.5]]))[:, 0]
     array([ 0.4,  0.2, -0.2])
@@ -62,6 +64,7 @@ class Lean:
     ends: Array | None = None
     most: float = 0.0
     drawn: Array | None = None
+    stride: Array | None = None
 
     def of(self, mean: Array) -> Array:
         """a (..., N) where the mean of the law is this; 0 for a sensor whose levels are not known."""
@@ -119,7 +122,8 @@ class Lean:
         past = (values < ends[0], values > ends[1])
         if not past[0].any() and not past[1].any():
             return self, self
-        stride, course = STRIDE * (self.levels[2] - self.levels[0]), np.tile(ends, (len(values) + 1, 1, 1))
+        stride = STRIDE * (self.levels[2] - self.levels[0]) if self.stride is None else self.stride
+        course = np.tile(ends, (len(values) + 1, 1, 1))
         for side, sign in ((0, -1.0), (1, 1.0)):
             for i in np.flatnonzero(past[side].any(axis=0)):
                 end = sign * ends[side, i]
@@ -144,7 +148,8 @@ class Lean:
             None if known is None else np.where(origin < 0, unknown, known[:, origin])
             for known in (self.ends, self.drawn)
         )
-        return Lean(np.where(origin < 0, np.nan, self.levels[:, origin]), self.amounts, ends, self.most, drawn)
+        stride = None if self.stride is None else np.where(origin < 0, 0.0, self.stride[origin])
+        return Lean(np.where(origin < 0, np.nan, self.levels[:, origin]), self.amounts, ends, self.most, drawn, stride)
 
 
 def found_lean(y: Array, mean: Array, sd: Array, ends: Array | None = None) -> Lean | None:
@@ -186,6 +191,19 @@ def found_ends(values: Array) -> Array:
         if len(read) >= FEWEST:
             ends[:, i] = _lowest(read), -_lowest(-read)
     return ends
+
+
+def found_strides(values: Array) -> Array:
+    """How far one reading beyond draws an end of sensors (N,) at most, by their readings (T, N), NaN = missing.
+
+    By the range of the readings, not of what is expected of them: a mean may hardly move where readings do.
+    """
+    strides = np.zeros(values.shape[1])
+    for i, column in enumerate(values.T):
+        read = column[~np.isnan(column)]
+        if len(read):
+            strides[i] = STRIDE * np.ptp(np.quantile(read, (LEVELS[0], LEVELS[-1])))
+    return strides
 
 
 def _lowest(read: Array) -> float:

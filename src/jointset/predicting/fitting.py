@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from jointset.abilities import Shaped, message_start, shares_of
-from jointset.algebra.lean import FEWEST, Lean, found_ends, found_lean
+from jointset.algebra.lean import FEWEST, Lean, found_ends, found_lean, found_strides
 from jointset.calibration.any_rule import sharing
 from jointset.contracts import Array, Law, Readings
 from jointset.errors import require
@@ -76,7 +77,8 @@ def _lean(predictor: JointPredictor, panel: Panel) -> Lean | None:
     rows = panel[-min(LEANING, max(FEWEST, READINGS // panel.n_sensors)) - WARMUP :]
     sizes = [_sizes(cast("Law", law)) for law, _, _ in laws_of(predictor, rows, predictor.filter.start())]
     mean, sd = (np.concatenate(part)[WARMUP:] for part in zip(*sizes, strict=True))
-    return found_lean(rows.values[WARMUP:], mean, sd, found_ends(panel.values))
+    lean = found_lean(rows.values[WARMUP:], mean, sd, found_ends(panel.values))
+    return lean if lean is None or lean.ends is None else replace(lean, stride=found_strides(panel.values))
 
 
 def _sizes(law: Law) -> tuple[Array, Array]:
