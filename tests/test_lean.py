@@ -1,5 +1,7 @@
 """Boxes that lean and stop: how far, that they hold what they say, and that they are narrower where that pays."""
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -228,6 +230,16 @@ def test_ends_follow_readings_one_by_one_as_many_at_once(rows) -> None:
         lean = moved
     np.testing.assert_array_equal(after._present, lean._present)
     assert (lean._present[0] <= ENDS[0]).all() and (lean._present[1] >= ENDS[1]).all()
+
+
+def test_ends_follow_many_readings_beyond_in_time_that_grows_with_their_number() -> None:
+    rows = np.maximum(np.random.default_rng(6).normal(size=(100_000, N)), 0.0) - 0.001 * np.arange(100_000)[:, None]
+    lean = Lean(LEVELS, np.zeros(3), np.array([[0.0] * N, [np.inf] * N]), 2.0)
+    begin = time.process_time()
+    before, after = lean.followed(rows)
+    assert time.process_time() - begin < 2.0
+    np.testing.assert_array_equal(before.drawn[1:, 0], np.minimum.accumulate(np.minimum(rows, 0.0))[:-1])
+    assert after.drawn.base is None  # nor does it hold the others
 
 
 def test_sensors_leave_with_their_ends_and_new_ones_have_none() -> None:

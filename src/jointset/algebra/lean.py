@@ -126,12 +126,13 @@ class Lean:
         course = np.tile(ends, (len(values) + 1, 1, 1))
         for side, sign in ((0, -1.0), (1, 1.0)):
             for i in np.flatnonzero(past[side].any(axis=0)):
-                end = sign * ends[side, i]
-                for t in np.flatnonzero(past[side][:, i]):
-                    if sign * values[t, i] > end:
-                        end = min(sign * values[t, i], end + stride[i])
-                        course[t + 1 :, side, i] = sign * end
-        return replace(self, drawn=course[:-1]), replace(self, drawn=course[-1])
+                end, reached, rows = sign * ends[side, i], [], np.flatnonzero(past[side][:, i])
+                for value in (sign * values[rows, i]).tolist():
+                    end = max(end, min(value, end + stride[i]))
+                    reached.append(end)
+                course[rows + 1, side, i] = sign * np.array(reached)
+                course[:, side, i] = sign * np.maximum.accumulate(sign * course[:, side, i])
+        return replace(self, drawn=course[:-1]), replace(self, drawn=course[-1].copy())
 
     def at(self, index: Index) -> Lean:
         """That of some of the rows, where it knows each."""
