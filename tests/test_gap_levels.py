@@ -220,3 +220,11 @@ def test_factors_of_rows_are_the_same_however_the_rows_are_cut():
     assert traces[0].any() and not traces[0][:9].any()
     for other in traces[1:]:
         np.testing.assert_allclose(other, traces[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["static+aci", "static:box+aci", "factor+aci"])
+def test_a_run_through_no_rows_changes_nothing(method):
+    panel, _ = rough_where_gaps(2500)
+    predictor = predictor_for(method).fit(panel[:1000]).calibrate(panel[1000:])
+    radius = predictor.radius
+    assert len(predictor.run(panel[:0]).score) == 0 and predictor.radius == radius

@@ -201,7 +201,7 @@ class Strata(Generic[S]):
         clock = None if times is None or not follows_clock(self.rule) else np.asarray(times).tolist()
         gaps = gaps_of(self.score)
         calm = gaps is None or (gaps.shares[0] == 1.0 and not any(gaps.logs) and gaps.since == RETURN[-1])
-        still = calm and not np.isnan(rows).any()
+        still = not len(rows) or (calm and not np.isnan(rows).any())
         if gaps is None or still or not self.moving:
             found, self.state = course(self.rule, self.state, scores, times)
             self.score = self.score if self.moving else counted_since(self.score, rows)
