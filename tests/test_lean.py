@@ -197,6 +197,19 @@ def test_an_end_is_left_soon_where_the_mean_hardly_moves() -> None:
     assert (predictor.score.lean.drawn[0] == -1.0).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*shape fitted on")
+@pytest.mark.parametrize("rule", ["split", "aci"])
+def test_a_jump_of_many_ranges_is_not_missed_again_when_its_end_comes_after_it(rule) -> None:
+    values = that_dry_up(4200).values - np.where(np.arange(4200) < 2200, 0.0, 273.0)[:, None]  # another unit
+    panel = Panel(values, [f"s{i}" for i in range(N)])
+    run = fitted(f"ewma:lean+{rule}", (panel[:1400], panel[1400:2100], panel)).run(panel[2200:])
+    assert min(np.convolve(run.inside, np.ones(200) / 200, "valid")) > 0.75
+    lean = Lean(LEVELS, np.zeros(3), ENDS, 2.0)
+    for _ in range(5):
+        lean = lean.followed(np.array([[-99.0, 0.0, 0.5, 0.5]]))[1]
+    assert lean.drawn[0, 0] == pytest.approx(-1.5)  # and glitches draw it little
+
+
 def test_strides_are_shares_of_the_range_of_readings() -> None:
     values = np.stack([np.linspace(0.0, 10.0, 1001), np.full(1001, 7.0), np.full(1001, np.nan)], axis=1)
     values[3, 0] = 1e6  # a glitch
@@ -226,7 +239,8 @@ def test_ends_follow_readings_one_by_one_as_many_at_once(rows) -> None:
         np.testing.assert_array_equal(before.at(t)._present, lean._present)
         moved = lean.followed(y[None])[1]
         known = np.isfinite(lean._present)
-        assert (np.abs(moved._present[known] - lean._present[known]) <= 0.05 * 2.0 + 1e-9).all()
+        drawn = np.abs(lean._present[known] - ENDS[known])
+        assert (np.abs(moved._present[known] - lean._present[known]) <= 0.05 * np.maximum(2.0, drawn) + 1e-9).all()
         lean = moved
     np.testing.assert_array_equal(after._present, lean._present)
     assert (lean._present[0] <= ENDS[0]).all() and (lean._present[1] >= ENDS[1]).all()

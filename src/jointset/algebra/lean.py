@@ -53,7 +53,8 @@ class Lean:
         Where readings since training have drawn the ends to (2, N), or those before each of many rows (T, 2, N); None:
         nowhere.
     stride
-        How far one reading beyond draws an end of every sensor at most (N,); None: by the range of its means.
+        How far one reading beyond draws an end of every sensor at most (N,), or `STRIDE` of how far it was drawn
+        before where that is more; None: by the range of its means.
 
     >>> Lean(np.array([[0.0], [1.0], [2.0]]), np.array([0.4, 0.0, -0.4])).of(np.array([[-1.0], [0.5], [1.5]]))[:, 0]
     array([ 0.4,  0.2, -0.2])
@@ -126,9 +127,10 @@ class Lean:
         course = np.tile(ends, (len(values) + 1, 1, 1))
         for side, sign in ((0, -1.0), (1, 1.0)):
             for i in np.flatnonzero(past[side].any(axis=0)):
-                end, reached, rows = sign * ends[side, i], [], np.flatnonzero(past[side][:, i])
+                first, end = sign * self.ends[side, i], sign * ends[side, i]
+                reached, rows = [], np.flatnonzero(past[side][:, i])
                 for value in (sign * values[rows, i]).tolist():
-                    end = max(end, min(value, end + stride[i]))
+                    end = max(end, min(value, end + max(stride[i], STRIDE * (end - first))))
                     reached.append(end)
                 course[rows + 1, side, i] = sign * np.array(reached)
                 course[:, side, i] = sign * np.maximum.accumulate(sign * course[:, side, i])
@@ -195,7 +197,7 @@ def found_ends(values: Array) -> Array:
 
 
 def found_strides(values: Array) -> Array:
-    """How far one reading beyond draws an end of sensors (N,) at most, by their readings (T, N), NaN = missing.
+    """How far the first reading beyond draws an end of sensors (N,) at most, by their readings (T, N), NaN = missing.
 
     By the range of the readings, not of what is expected of them: a mean may hardly move where readings do.
     """
