@@ -173,7 +173,13 @@ def found_lean(y: Array, mean: Array, sd: Array, ends: Array | None = None) -> L
     if ends is not None and not np.isfinite(ends).any():
         ends = None
     around = (np.where(np.isnan(y), mean, y), mean, sd)
-    amounts = _searched(lambda amounts: _log_width(Lean(levels, amounts, ends, FAR), unit, *around))
+
+    def cost(amounts: Array) -> float:
+        """With the ends and, as they may come not to hold, without: as much of either."""
+        ways = [Lean(levels, amounts)] if ends is None else [Lean(levels, amounts), Lean(levels, amounts, ends, FAR)]
+        return float(np.mean([_log_width(way, unit, *around) for way in ways]))
+
+    amounts = _searched(cost)
     if ends is None:
         return Lean(levels, amounts) if amounts.any() else None
     most = RADII * float(_radii(Lean(levels, amounts, ends, FAR), *around).max())
