@@ -1,12 +1,14 @@
 """The rows behind docs/results.md in one file: every seed of every row, and the commands that made them.
 
-    python benchmarks/results_file.py FOLDER [FOLDER@COMMIT ...]
+    python benchmarks/results_file.py FOLDER [FOLDER@COMMIT ...] [--since]
 
 Merges result folders of `jointset bench` into docs/data/results.parquet; a row that was run again stands as the last
-run gave it. `FOLDER@COMMIT` names the commit of rows made from a copy of the source that could not tell it. To start
-anew, delete the file. Quick looks and rows of a user's own files are left out. The recipe of a learned filter is named
-also where it is the default; the column `run` is the place of the row's command in the list under `runs` of the file's
-metadata. `jointset tables docs/data` reads the file as any other folder of results.
+run gave it. With `--since` into docs/data/since/results.parquet: rows of methods that have changed since the grid was
+run, of which not all could be run again; the page shows them apart. `FOLDER@COMMIT` names the commit of rows made from
+a copy of the source that could not tell it. To start anew, delete the file. Quick looks and rows of a user's own files
+are left out. The recipe of a learned filter is named also where it is the default; the column `run` is the place of the
+row's command in the list under `runs` of the file's metadata. `jointset tables docs/data` reads the file as any other
+folder of results.
 """
 
 import json
@@ -27,6 +29,7 @@ from jointset.methods import FILTERS
 from jointset.writing import whole_file
 
 FILE = Path(__file__).parents[1] / "docs" / "data" / "results.parquet"
+SINCE = FILE.parent / "since" / FILE.name
 DECIMALS = dict.fromkeys(("joint", "infinite_share", "worst_window", "worst_hour"), 6)
 DECIMALS |= {"width": 3} | dict.fromkeys(("width_full", "log_volume", "log_mean_volume", "joint_score"), 4)
 LEFT_OUT = {"task": "", "version": ""}  # columns that are kept empty, for a small file
@@ -96,10 +99,12 @@ def write_file(table: pd.DataFrame, runs: list[dict], path: Path = FILE) -> None
 
 
 def main() -> None:
-    parts = [read_file()] if FILE.exists() else []
-    table, runs = merged([*parts, *(rows_of(folder) for folder in sys.argv[1:])])
-    write_file(table, runs)
-    print(f"{len(table):,} rows of {len(runs)} runs in {FILE}: {FILE.stat().st_size / 1024:,.0f} KiB")
+    folders = [word for word in sys.argv[1:] if word != "--since"]
+    file = FILE if folders == sys.argv[1:] else SINCE
+    parts = [read_file(file)] if file.exists() else []
+    table, runs = merged([*parts, *(rows_of(folder) for folder in folders)])
+    write_file(table, runs, file)
+    print(f"{len(table):,} rows of {len(runs)} runs in {file}: {file.stat().st_size / 1024:,.0f} KiB")
 
 
 if __name__ == "__main__":

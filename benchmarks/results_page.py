@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from results_file import FILE, read_file
+from results_file import FILE, SINCE, read_file
 from winners import MEASURE, Key, Standing, shape_of, standings, ties
 
 from jointset.catalogue import TABLE
@@ -496,10 +496,30 @@ def below_simple(results: Results, rule: str) -> str:
     return "on every cell" if not lost else f"on all cells but {', '.join(lost)}"
 
 
-def goals_table(results: Results) -> str:
-    """What was wanted of `default` and what it has under its rule and under ACI; bold where it was reached."""
+def since_table(results: Results, since: Results, shape: str, most: int = 8) -> str:
+    """The smallest rows at target of those run again, each beside what it had in the grid on the same seeds."""
+    of, lines = MEASURE[shape], []
+    for place in since.places:
+        for row in map(as_row, since.order(place, shape)[:most]):
+            before = results.find(place, row.method, row.mean, row.variant)
+            if before is None:
+                continue
+            seeds = row.summary.seeds.keys() & before.summary.seeds.keys()
+            was, now = (sum(one.summary.seeds[seed][of] for seed in seeds) / len(seeds) for one in (before, row))
+            moved = decimal(now / was) if shape == "box" else f"{now - was:+.3f}"
+            lines.append([place_name(place), with_mean(row), len(seeds), decimal(was), decimal(now), moved, row.joint])
+            lines[-1][-1] += f", {row.worst_window}"
+    how = "ratio" if shape == "box" else "difference"
+    return table(("cell", "row", "seeds", "in the grid", "now", how, "joint, worst 500"), lines)
 
-    def found(place: Place, rule: str) -> str:
+
+def goals_table(results: Results, since: Results) -> str:
+    """What was wanted of `default` and what it has under its rule and under ACI; bold where it was reached.
+
+    Of the grid, then, on some cells, of rows run since.
+    """
+
+    def found(place: Place, rule: str, results: Results = results) -> str:
         row, box = results.row(place, f"default{rule}"), results.row(place, f"default:box{rule}")
         has = (row.number("width_full"), row.number("log_volume"), box.number("width_full"))
         pairs = zip(has, GOALS[place], strict=True)
@@ -509,7 +529,8 @@ def goals_table(results: Results) -> str:
     for place, goals in GOALS.items():
         names = zip(("width", "log-volume", "box"), goals, strict=True)
         named = ", ".join(f"{name} {decimal(goal, 2)}" for name, goal in names if goal is not None)
-        lines.append([place_name(place), named, found(place, ""), found(place, "+aci")])
+        again = [found(place, rule, since) if since.has(place, "default") else "–" for rule in ("", "+aci")]
+        lines.append([place_name(place), named, found(place, ""), found(place, "+aci"), *again])
     for cell in ("grssf-a-30", "grssf-c-30"):
         place = ("text", cell)
         above = [
@@ -518,8 +539,8 @@ def goals_table(results: Results) -> str:
             for rule, other in (("", "+auto"), ("+aci", "+aci"))
         ]
         wanted = f"log mean volume above the Kalman filter with the true law {decimal(ORACLE, 2)}"
-        lines.append([cell, wanted, *(bold(decimal(one), one <= ORACLE) for one in above)])
-    return table(("cell", "at most", "`default`", "`default+aci`"), lines)
+        lines.append([cell, wanted, *(bold(decimal(one), one <= ORACLE) for one in above), "–", "–"])
+    return table(("cell", "at most", "`default`", "`default+aci`", "`default` now", "`default+aci` now"), lines)
 
 
 def bold(word: str, reached: bool) -> str:
@@ -529,13 +550,13 @@ def bold(word: str, reached: bool) -> str:
 TABLES = (
     *(default_table, default_windows, goals_table, instant_table, below_simple),
     *(winners_table, best_table, coverage_table, wraps_table, means_table, recipes_table, printed_table),
-    *(cell_tables, counts, runs_table, audits_table),
+    *(cell_tables, counts, runs_table, audits_table, since_table),
 )
 
 # ---------------------------------------------------------------------- pages
 
 
-def rendered(results: Results, name: str) -> str:
+def rendered(results: Results, since: Results, name: str) -> str:
     """A template filled in."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
@@ -543,18 +564,20 @@ def rendered(results: Results, name: str) -> str:
     audits = json.loads(AUDITS.read_text())
     given = {function.__name__: function for function in (*TABLES, printed, machines, failures, holds, place_name)}
     looked_up = {"row": results.row, "has": results.has, "best": results.best, "target": f"{1 - ALPHA - SLACK:g}"}
-    text = environment.get_template(name).render(**given, **looked_up, results=results, audits=audits, real=REAL)
+    given |= looked_up | {"results": results, "since": since, "audits": audits, "real": REAL}
+    text = environment.get_template(name).render(**given)
     return re.sub(r"\n{3,}", "\n\n", text)
 
 
 def pages() -> dict[Path, str]:
     """All pages as the file gives them."""
-    results = Results(*read_file())
+    results, since = Results(*read_file()), Results(*read_file(SINCE))
 
     def part(found: re.Match) -> str:
-        return found[1] + rendered(results, f"{found[2]}.md") + found[3]
+        return found[1] + rendered(results, since, f"{found[2]}.md") + found[3]
 
-    return {PAGE: rendered(results, "results.md")} | {path: PART.sub(part, path.read_text()) for path in PARTS.values()}
+    parts = {path: PART.sub(part, path.read_text()) for path in PARTS.values()}
+    return {PAGE: rendered(results, since, "results.md")} | parts
 
 
 def draw() -> None:
