@@ -513,6 +513,20 @@ def since_table(results: Results, since: Results, shape: str, most: int = 8) -> 
     return table(("cell", "row", "seeds", "in the grid", "now", how, "joint, worst 500"), lines)
 
 
+def since_words(results: Results, since: Results) -> str:
+    """How widths and coverage of the boxes that were run again have moved, seed by seed."""
+    units = ["protocol", "cell", "backbone", "method", "recipe", "seed"]
+    both = since.table.merge(results.table, on=units, suffixes=("", "_was"))
+    both = both[both["method"].map(lambda name: shape_of(name) == "box") & both["joint"].ge(1 - ALPHA - SLACK)]
+    ratio, moved = both["width_full"] / both["width_full_was"], both["joint"] - both["joint_was"]
+    worst = (both["worst_window"] - both["worst_window_was"]).mean()
+    return (
+        f"Of {len(both)} single rows at target {100 * ratio.lt(1).mean():.1f} % are narrower, by "
+        f"{100 * (1 - ratio.median()):.0f} % in the median; coverage moved by {moved.mean():+.4f} on average (standard "
+        f"deviation {moved.std():.4f}), that of the worst 500 rows by {worst:+.4f}."
+    )
+
+
 def goals_table(results: Results, since: Results) -> str:
     """What was wanted of `default` and what it has under its rule and under ACI; bold where it was reached.
 
@@ -550,7 +564,7 @@ def bold(word: str, reached: bool) -> str:
 TABLES = (
     *(default_table, default_windows, goals_table, instant_table, below_simple),
     *(winners_table, best_table, coverage_table, wraps_table, means_table, recipes_table, printed_table),
-    *(cell_tables, counts, runs_table, audits_table, since_table),
+    *(cell_tables, counts, runs_table, audits_table, since_table, since_words),
 )
 
 # ---------------------------------------------------------------------- pages
