@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import jointset
@@ -61,3 +62,26 @@ def test_asking_changes_nothing_and_gaps_are_gaps(rows):
 def test_a_wrong_name_is_refused_at_once():
     with pytest.raises(InputError, match="did you mean 'kalman'"):
         LiveModel("kalmann")
+
+
+def test_rows_that_cannot_be_used_are_left_behind_by_later_ones(rows):
+    model = LiveModel("kalman", fit_after=100, calibrate_on=60)
+    stream = [{**row, "s003": 0.0 if t < 170 else row["s003"]} for t, row in enumerate(rows)]
+    for row in stream[:159]:
+        model.learn_one(row)
+    for row in stream[159:230]:
+        with pytest.raises(InputError, match="constant sensors"):
+            model.learn_one(row)
+    with pytest.raises(InputError, match="learn_one says why"):
+        model.predict_set()
+    model.learn_one(stream[230])
+    assert model.ready
+
+
+def test_early_rows_are_read_as_later_ones(rows):
+    model = LiveModel("kalman", fit_after=100, calibrate_on=60)
+    model.learn_one({"a": pd.NA, "b": None})
+    for bad, said in (("x", "is 'x', no number"), (math.inf, "infinite")):
+        with pytest.raises(InputError, match=said):
+            model.learn_one({"a": bad})
+    assert len(model._rows) == 1

@@ -21,6 +21,7 @@ import numpy as np
 import jointset
 from jointset.contracts import Region
 from jointset.errors import InputError, require
+from jointset.inputs.labels import reading_of
 from jointset.joint_predictor import JointPredictor
 from jointset.panel import Panel
 
@@ -35,7 +36,8 @@ class LiveModel:
     alpha
         Miss rate: 0.1 asks for 90 % coverage.
     fit_after, calibrate_on
-        Rows gathered to fit on, and rows after them to calibrate on. Nothing is predicted before.
+        Rows gathered to fit on, and rows after them to calibrate on. Nothing is predicted before. Where these rows
+        are refused, a sensor that stands still in them, the next row says so too, until the last ones can be used.
     """
 
     def __init__(
@@ -62,7 +64,9 @@ class LiveModel:
         if self.predictor is not None:
             self.predictor.update(y)
             return
-        self._rows.append({str(name): math.nan if value is None else float(value) for name, value in y.items()})
+        names = tuple(dict.fromkeys(str(name) for name in y))
+        self._rows.append(dict(zip(names, reading_of(y, names).tolist(), strict=True)) if names else {})
+        self._rows = self._rows[-(self.fit_after + self.calibrate_on) :]
         if len(self._rows) == self.fit_after + self.calibrate_on:
             self._start()
 
@@ -74,7 +78,8 @@ class LiveModel:
         """The joint set of the next row."""
         if self.predictor is None:
             lacking = self.fit_after + self.calibrate_on - len(self._rows)
-            raise InputError(f"the model has not seen enough rows for a set: {lacking} more are needed")
+            more = f"{lacking} more are needed" if lacking else "learn_one says why the last ones were refused"
+            raise InputError(f"the model has not seen enough rows for a set: {more}")
         return self.predictor.predict()
 
     def score_one(self, y: Mapping[str, object]) -> float:
