@@ -65,3 +65,18 @@ def test_without_xarray_it_says_what_to_install(panel, monkeypatch):
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(InputError, match=r"pip install 'jointset\[xarray\]'"):
         panel.to_xarray()
+
+
+def test_times_of_an_array_are_checked_as_those_of_a_file():
+    array = jointset.Panel(np.ones((3, 2)), ("a", "b"), timestamps=[0, 300, 600]).to_xarray()
+    for times, said in ((["2026-01-01", "2026-01-02", "NaT"], "NaT"), ([0, 1500, 3000], "finer than a second")):
+        stamps = np.array(times, dtype="datetime64[ms]").astype("datetime64[ns]")
+        with pytest.raises(InputError, match=said):
+            jointset.Panel.from_xarray(array.assign_coords(time=stamps))
+
+
+@pytest.mark.parametrize("kind", ["complex", "U4"])
+def test_an_array_of_no_numbers_is_refused(kind):
+    array = jointset.Panel(np.ones((3, 2)), ("a", "b")).to_xarray().astype(kind)
+    with pytest.raises(InputError, match="numbers"):
+        jointset.Panel.from_xarray(array if kind == "complex" else array.where(False, "x"))

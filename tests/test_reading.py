@@ -1,9 +1,11 @@
 import gzip
+import io
 import subprocess
 import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 from jointset.errors import InputError
 from jointset.inputs.graph_files import read_graph
+from jointset.inputs.labels import panel_of
 from jointset.inputs.reading import read_panel
 from jointset.inputs.times import live_seconds
 from jointset.panel import Panel
@@ -359,6 +362,26 @@ def test_bad_frames_are_refused():
     assert "reset_index" in refusal(Panel.from_pandas, frame.set_axis([3, 7]))
     assert "no rows" in refusal(Panel.from_pandas, frame[:0])
     assert "levels" in refusal(Panel.from_pandas, pd.concat({"x": frame}, axis=1))
+    assert "Series" in refusal(Panel.from_pandas, frame["a"])
+    assert "column b" in refusal(Panel.from_pandas, frame.assign(b=1j))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_an_index_of_equal_steps_holds_times(suffix, tmp_path):
+    frame = pd.read_csv(io.StringIO("time,a\n1700000000,1\n1700000300,2\n1700000600,3\n")).set_index("time")
+    frame.index = pd.RangeIndex(1_700_000_000, 1_700_000_900, 300, name="time")  # as some versions of pandas make it
+    getattr(frame, f"to_{suffix}")(tmp_path / f"p.{suffix}")
+    for panel in (Panel.from_pandas(frame), Panel.read(tmp_path / f"p.{suffix}")):
+        assert panel.sensors == ("a",) and panel.timestamps.tolist() == [*frame.index]
+    clock = frame.rename_axis("clock")
+    assert Panel.from_pandas(clock).timestamps is None
+    assert Panel.from_pandas(clock, time_column="clock").timestamps.tolist() == [*frame.index]
+
+
+def test_a_table_of_another_library_is_taken_by_its_labels():
+    table = pa.Table.from_pandas(PANEL.to_pandas())
+    assert Panel.from_pandas(table) == PANEL
+    assert panel_of(table.select(["b", "a", "time"]), PANEL.sensors) == PANEL
 
 
 def test_graph_of_a_panel(tmp_path):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointset.contracts import Array
-from jointset.errors import require, require_known, some
+from jointset.errors import InputError, require, require_known, some
 from jointset.panel import Panel
 from jointset.support.extras import optional
 
@@ -39,9 +39,11 @@ def panel_from_xarray(data: xr.DataArray | xr.Dataset, time: str, sensor: str, v
     array = array.transpose(time, sensor)
     names = array[sensor].values if sensor in array.coords else range(array.sizes[sensor])
     stamps = array[time].values if time in array.coords and array[time].dtype.kind == "M" else None
-    seconds = None if stamps is None else stamps.astype("datetime64[s]").astype(np.int64)
-    values = np.asarray(array.values, dtype=float)
-    return Panel(values, tuple(str(name) for name in names), seconds, coordinates=_places(array, sensor))
+    try:
+        values = np.asarray(array.values, dtype=array.dtype if array.dtype.kind == "c" else float)  # a panel refuses it
+    except (TypeError, ValueError):
+        raise InputError(f"the array holds {array.dtype}, not numbers: convert it first") from None
+    return Panel(values, tuple(str(name) for name in names), stamps, coordinates=_places(array, sensor))
 
 
 def _variable(data: Any, variable: str | None) -> Any:

@@ -37,7 +37,7 @@ def panel_of(data: Readings, sensors: tuple[str, ...] = ()) -> Panel:
     if type(data).__module__.partition(".")[0] == "xarray":
         panel = Panel.from_xarray(cast("xr.DataArray", data))
         return aligned(panel, sensors) if sensors else panel
-    if _is(data, "DataFrame"):
+    if _is(data, "DataFrame") or hasattr(data, "to_pandas"):
         panel = Panel.from_pandas(cast("pd.DataFrame", data))
         return aligned(panel, sensors) if sensors else panel
     values = np.asarray(data)

@@ -150,9 +150,15 @@ def _like_model(panel: Panel, sensors: Sequence[str]) -> Panel:
 def panel_from_pandas(
     frame: pd.DataFrame, *, layout: Layout = "auto", time_column: str | None = None, day_first: bool = False
 ) -> Panel:
-    """Panel of a data frame, wide or long, by the same rules; time may be its index or a column."""
+    """Panel of a data frame, wide or long, by the same rules; time may be its index or a column.
+
+    One of another library (polars, pyarrow) is taken by its `to_pandas`.
+    """
     import pyarrow as pa
 
+    given: Any = frame
+    frame = given if hasattr(given, "iloc") or not hasattr(given, "to_pandas") else given.to_pandas()
+    require(hasattr(getattr(frame, "columns", None), "nlevels"), f"a data frame is needed, got {type(given).__name__}")
     require(frame.columns.nlevels == 1, "the data frame has several levels of column names: flatten them first")
     frame = frame.rename(columns=str)
     twice = [str(name) for name in frame.columns[frame.columns.duplicated()]]
@@ -162,7 +168,13 @@ def panel_from_pandas(
             pa.array(frame[name], from_pandas=True)
         except pa.ArrowException:  # numbers and text mixed: as text, the cell to blame can be named
             frame[name] = frame[name].map(str, na_action="ignore")
-    return Panel(**from_table(pa.Table.from_pandas(frame), Look(layout, time_column, day_first))[0])
+    try:
+        table = pa.Table.from_pandas(frame)
+    except pa.ArrowException as error:
+        raise InputError(
+            f"the data frame cannot be read ({_first_line(error)}): convert that column, or drop it"
+        ) from None
+    return Panel(**from_table(table, Look(layout, time_column, day_first))[0])
 
 
 def _read_npz(path: Path) -> dict[str, Any]:

@@ -54,9 +54,10 @@ def from_table(table: Any, look: Look, choose: Choose = all_columns) -> Parts:
     for i, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
             table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
+    table = _with_regular_index(table, look)
     names = [name.strip() for name in table.column_names]
     kinds = [_column_kind(column) for column in table.columns]
-    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    index = _index(table)
     allowed = TIME_NAMES | SENSOR_NAMES | {plain(look.time_column or "")}
     for name, kind in zip(names, kinds, strict=True):
         labels = name in index and kind == "number" and plain(name) not in allowed
@@ -67,6 +68,24 @@ def from_table(table: Any, look: Look, choose: Choose = all_columns) -> Parts:
     for i in plan.values:
         table = table.set_column(i, names[i], _readings(table.column(i), names[i]))
     return assemble(table, names, plan, columns, choose, look)
+
+
+def _index(table: Any) -> list[Any]:
+    """What is known of the index of the data frame that a table was: names of columns, or a range in words."""
+    return [*(table.schema.pandas_metadata or {}).get("index_columns", [])]
+
+
+def _with_regular_index(table: Any, look: Look) -> Any:
+    """The table with an index of times that is a range: numbers at equal steps are no column of their own."""
+    import pyarrow as pa
+
+    for part in _index(table):
+        name = str(part["name"]) if isinstance(part, dict) and part.get("kind") == "range" else ""
+        if name and name not in table.column_names and (plain(name) in TIME_NAMES or name == look.time_column):
+            steps = range(part["start"], part["stop"], part["step"])
+            if len(steps) == table.num_rows:
+                table = table.append_column(name, pa.array(steps, pa.int64()))
+    return table
 
 
 def _column_kind(column: Any) -> Kind:
