@@ -7,6 +7,7 @@ import pytest
 from jointset import GraphLGSSM, InputError, JointPredictor, Panel, generate_grssf
 from jointset.inputs.labels import reading_of
 from jointset.methods import predictor_for
+from jointset.regions import named
 
 MAKERS = {
     "filter": lambda: JointPredictor(GraphLGSSM()),
@@ -127,8 +128,30 @@ def test_a_region_asks_for_the_labels_of_a_reading(predictor, blocks):
     assert region.contains(inside[::-1]) and region.contains(dict(inside[::-1]))
     with pytest.raises(InputError, match="unknown sensor"):
         region.contains(pd.Series(region.center))
-    with pytest.raises(InputError, match="names of its sensors"):
-        predictor.run(blocks[2]).regions[0].contains(inside)
+    unnamed = named(region, ())
+    for reading in (inside, blocks[2].to_pandas()):
+        with pytest.raises(InputError, match="names of its sensors"):
+            unnamed.contains(reading)
+
+
+def test_regions_of_a_run_keep_the_names(predictor, blocks):
+    test = blocks[2][:40]
+    regions, frame = predictor.run(test).regions, test.to_pandas()
+    first = regions[0]
+    assert tuple(first.to_pandas().index) == test.sensors == regions[2:5][1].sensors
+    assert first.contains(frame.iloc[0, ::-1]) == first.contains(test.values[0])
+    inside = regions.contains(test.values)
+    for rows in (test, frame.iloc[:, ::-1], frame.astype("Float64").iloc[:, ::-1]):
+        np.testing.assert_array_equal(regions.contains(rows), inside)
+    np.testing.assert_array_equal(
+        regions.contains(frame.drop(columns="s002")),
+        regions.contains(frame.assign(s002=np.nan)[[*test.sensors]].to_numpy()),
+    )
+    with pytest.raises(InputError, match="unknown sensor 'other'"):
+        regions.contains(frame.assign(other=1.0))
+    for wrong in (0.0, test.values[:, :3], test.values.T):
+        with pytest.raises(InputError, match="give 8 values in each row"):
+            regions.contains(wrong)
 
 
 def test_a_run_as_a_data_frame(predictor, blocks):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from jointset.scores import BlockMaximum
+
+
+S = TypeVar("S")
 
 
 class Sizes:
@@ -87,8 +90,15 @@ class Sizes:
         return 2.0 * np.mean(self.half_width, axis=-1)
 
     def ordered(self, y: Reading) -> Array:
-        """Readings (..., N) as they are; a series, mapping or data frame of one row by its labels."""
-        return in_order(y, self.sensors)
+        """Readings (..., N) as they are; series, mappings and data frames by their labels; of one sensor also (...)."""
+        y, shape = in_order(y, self.sensors), np.shape(self.center)
+        y = y[..., None] if shape[-1] == 1 and y.shape == shape[:-1] else y
+        require(y.shape[-1:] == shape[-1:], f"readings have shape {y.shape}: give {shape[-1]} values in each row")
+        return y
+
+    def _named_like(self, part: S) -> S:
+        """A part of it with the names of its sensors."""
+        return named(part, self.sensors)
 
     def facts(self) -> dict[str, str]:
         """How many steps and sensors it has, and its sizes, medians over the steps, in words."""
@@ -118,7 +128,7 @@ class Sizes:
         return pd.DataFrame({"lower": lower, "mean": self.center, "upper": upper}, index=index)
 
 
-def named(region: Region, sensors: tuple[str, ...]) -> Region:
+def named(region: S, sensors: tuple[str, ...]) -> S:
     """The region with the names of its sensors; one of another kind as it is."""
     if not isinstance(region, Sizes):
         return region
@@ -145,7 +155,7 @@ class _AroundLaw(Sizes):
 
     def __getitem__(self, index: Index) -> Self:
         radius = self.radius if np.ndim(self.radius) == 0 else np.asarray(self.radius)[index]
-        return replace(self, law=self.law[index], radius=radius, gaps=self.gaps.at(index))
+        return self._named_like(replace(self, law=self.law[index], radius=radius, gaps=self.gaps.at(index)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -207,7 +217,7 @@ class Box(_AroundLaw):
 
     def __getitem__(self, index: Index) -> Self:
         chosen = super().__getitem__(index)
-        return chosen if self.lean is None else replace(chosen, lean=self.lean.at(index))
+        return chosen if self.lean is None else self._named_like(replace(chosen, lean=self.lean.at(index)))
 
     def contains(self, y: Reading) -> Array:
         """Whether every observed sensor lies inside, that is score <= radius."""
@@ -264,7 +274,7 @@ class Product(Sizes):
         return np.asarray(total)[()] / sum(len(block) for block in self.blocks)
 
     def __getitem__(self, index: Index) -> Product:
-        return Product(self.blocks, tuple(part[index] for part in self.parts))
+        return self._named_like(Product(self.blocks, tuple(part[index] for part in self.parts)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -288,7 +298,8 @@ class ScoredProduct(Product):
     def __getitem__(self, index: Index) -> ScoredProduct:
         radius = self.radius if np.ndim(self.radius) == 0 else np.asarray(self.radius)[index]
         parts, score = tuple(part[index] for part in self.parts), self.score.with_gaps(self.score.gaps.at(index))
-        return ScoredProduct(self.blocks, parts, score=score, law=self.law[index], radius=radius)
+        found = ScoredProduct(self.blocks, parts, score=score, law=self.law[index], radius=radius)
+        return self._named_like(found)
 
 
 def check_blocks(blocks: Sequence[Sequence[int] | Array], n: int) -> None:

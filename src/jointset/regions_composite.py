@@ -68,4 +68,4 @@ class ComponentRegion(Sizes):
 
     def __getitem__(self, index: Index) -> ComponentRegion:
         radii = self.radii if np.ndim(self.radii) == 1 else np.asarray(self.radii)[index]
-        return ComponentRegion(self.law[index], self.structure, radii, self.gaps.at(index))
+        return self._named_like(ComponentRegion(self.law[index], self.structure, radii, self.gaps.at(index)))

@@ -108,3 +108,23 @@ def test_few_rows_give_the_whole_space_and_say_so():
     with pytest.warns(UserWarning, match="4 calibration rows are too few for alpha=0.1: the set is the whole space"):
         model = JointRegressor().fit(X, Y)
     assert model.predict_set(X).contains(1e9 + Y).all()
+
+
+def test_outputs_go_by_their_names():
+    X, Y = rows(300, outputs=3)
+    frame = pd.DataFrame(Y, columns=["u", "v", "w"]).sample(frac=1, random_state=0).sort_index(ascending=False)
+    X, Y = X[frame.index], frame.to_numpy()
+    model = JointRegressor().fit(X[:200], frame[:200])
+    sets, turned = model.predict_set(X[200:]), frame[200:][["w", "u", "v"]]
+    np.testing.assert_array_equal(sets.contains(turned), sets.contains(Y[200:]))
+    assert list(sets[0].to_pandas().index) == ["u", "v", "w"]
+    np.testing.assert_array_equal(model.update(X[200:], turned).score, model.update(X[200:], Y[200:]).score)
+
+
+@pytest.mark.parametrize("geometry", ["ellipsoid", "box"])
+def test_one_output_is_held_against_its_intervals_in_either_shape(geometry):
+    X, Y = rows(300, outputs=1)
+    sets = JointRegressor(geometry=geometry).fit(X[:200], Y[:200, 0]).predict_set(X[200:])
+    np.testing.assert_array_equal(sets.contains(Y[200:, 0]), sets.contains(Y[200:]))
+    with pytest.raises(InputError, match="give 1 values in each row"):
+        sets.contains(Y[:150, 0])

@@ -267,3 +267,13 @@ def test_models_with_and_without_variances_step_in_one_process(order):
             sets = live.predict(horizon=3)
             np.testing.assert_allclose(sets.together.log_volume, run.ahead.log_volume[t, -1], rtol=1e-9)
             live.update(panel.values[1000 + t])
+
+
+def test_sets_ahead_go_by_labels():
+    predictor = fitted("static")
+    sets, rows = predictor.predict(horizon=H), PANEL[-H:]
+    turned = rows.to_pandas().iloc[:, ::-1]
+    np.testing.assert_array_equal(sets.steps.contains(turned), sets.steps.contains(rows.values))
+    for shift in (0.0, 1e3):
+        assert sets.together.contains(turned + shift) == sets.together.contains(rows.values + shift)
+    assert tuple(sets.steps[1].to_pandas().index) == PANEL.sensors == sets.steps[:2].sensors

@@ -25,6 +25,7 @@ import numpy as np
 from jointset.calibration import Split, calibration
 from jointset.contracts import Array, Region
 from jointset.errors import require
+from jointset.inputs.labels import in_order
 from jointset.laws import DenseLaw
 from jointset.regions import named
 from jointset.residuals.shrinkage import positive_definite, schaefer_strimmer
@@ -123,8 +124,12 @@ class JointRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         return named(self.score_.region(law, radius), self.names_)
 
     def update(self, X: Any, y: Any) -> Outcomes:
-        """Hold rows against their sets, one after the other, and let the rule follow; mean and shape stay."""
+        """Hold rows against their sets, one after the other, and let the rule follow; mean and shape stay.
+
+        A data frame y goes by the names of its columns, where the one it was fitted on had such names.
+        """
         check_is_fitted(self)
+        y = in_order(y, self.names_) if self.names_ and hasattr(y, "columns") else y
         X, y = validate_data(self, X, y, reset=False, multi_output=True, y_numeric=True)
         scores = np.atleast_1d(self.score_.score(self._law(X), self._rows(y)))
         radii, self.state_ = self.rule_.run(self.state_, scores)

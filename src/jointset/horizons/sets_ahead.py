@@ -10,7 +10,8 @@ import numpy as np
 
 from jointset.contracts import Array, Index, Region
 from jointset.errors import require
-from jointset.regions import Sizes
+from jointset.inputs.labels import in_order
+from jointset.regions import Sizes, named
 from jointset.support.cached import cached_property
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class StepRegions(Sizes):
 
     def bounds_for(self, y: object) -> tuple[Array, Array]:
         """Ends of those that rows of readings (..., H, N) with gaps are held against."""
-        y = np.asarray(y, dtype=float)
+        y = in_order(y, self.sensors)
         return _ends(part.bounds_for(y[..., h, :]) for h, part in enumerate(self.parts))
 
     @property
@@ -53,7 +54,7 @@ class StepRegions(Sizes):
 
     def contains(self, y: object) -> Array:
         """Whether each holds its row of readings (..., H, N): (..., H)."""
-        y = np.asarray(y, dtype=float)
+        y = in_order(y, self.sensors)
         require(
             y.ndim >= 2 and y.shape[-2:] == self.center.shape,
             f"readings have shape {y.shape}, expected {self.center.shape}: a row for every step",
@@ -62,7 +63,7 @@ class StepRegions(Sizes):
 
     def __getitem__(self, index: int | slice) -> Any:
         chosen = self.parts[index]
-        return StepRegions(chosen) if isinstance(chosen, tuple) else chosen
+        return self._named_like(StepRegions(chosen)) if isinstance(chosen, tuple) else chosen
 
     def __len__(self) -> int:
         return len(self.parts)
@@ -80,6 +81,7 @@ class WholeRegion(Sizes):
 
     inner: Any
     steps: int
+    columns: tuple[str, ...] = ()  # names of the N sensors, where they are known
 
     @property
     def center(self) -> Array:  # type: ignore[override]
@@ -118,7 +120,7 @@ class WholeRegion(Sizes):
 
     def _flat(self, y: object) -> Array:
         """Readings (..., H N)."""
-        y, size = np.asarray(y, dtype=float), self.center.shape[-1]
+        y, size = in_order(y, self.columns), self.center.shape[-1]
         whole = (self.steps, size // self.steps)
         if y.ndim >= 2 and y.shape[-2:] == whole:
             y = y.reshape(*y.shape[:-2], size)
@@ -126,7 +128,7 @@ class WholeRegion(Sizes):
         return y
 
     def __getitem__(self, index: Index) -> WholeRegion:
-        return WholeRegion(self.inner[index], self.steps)
+        return WholeRegion(self.inner[index], self.steps, self.columns)
 
 
 @dataclass(frozen=True)
@@ -183,5 +185,5 @@ class AheadSets:
 def sets_ahead(regions: Sequence[Region], sensors: tuple[str, ...], own: Array | None = None) -> AheadSets:
     """The sets of single steps and, the last of the regions, of all steps."""
     *parts, whole = regions
-    steps = StepRegions(tuple(parts))
-    return AheadSets(steps.center, steps, WholeRegion(whole, len(parts)), sensors, own)
+    steps = named(StepRegions(tuple(named(part, sensors) for part in parts)), sensors)
+    return AheadSets(steps.center, steps, WholeRegion(whole, len(parts), sensors), sensors, own)

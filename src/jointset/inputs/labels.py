@@ -112,13 +112,26 @@ def _numbers(y: object) -> Array:
 
 
 def in_order(y: Any, sensors: tuple[str, ...]) -> Array:
-    """Readings (..., N) as they are; a labelled one by its labels, refused where the names are not known."""
-    if isinstance(y, np.ndarray) or _labelled(y) is None:
-        return np.asarray(y, dtype=float)
+    """Readings (..., N) as they are; labelled ones by their labels, refused where the names are not known.
+
+    >>> in_order({"b": 2.0}, ("a", "b"))
+    array([nan,  2.])
+    """
+    rows = isinstance(y, Panel) or _is(y, "DataFrame")
+    if isinstance(y, np.ndarray) or not (rows or _labelled(y)):
+        return _numbers(y)
     require(
         bool(sensors), "the set does not know the names of its sensors: give the reading as an array in their order"
     )
-    return reading_of(y, sensors)
+    if not rows or len(y) == 1:
+        return reading_of(y, sensors)
+    frame = y.to_pandas() if isinstance(y, Panel) else y
+    found = np.full((len(frame), len(sensors)), np.nan)
+    try:
+        found[:, _places([str(name) for name in frame.columns], sensors)] = frame.to_numpy(dtype=float, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise error if isinstance(error, InputError) else InputError(f"readings need numbers: {error}") from None
+    return found
 
 
 def _labelled(y: Any) -> tuple[list[str], Sequence[Any]] | None:
@@ -135,6 +148,14 @@ def _labelled(y: Any) -> tuple[list[str], Sequence[Any]] | None:
 
 
 def _by_label(labels: list[str], values: Sequence[object], sensors: tuple[str, ...]) -> Array:
+    places = _places(labels, sensors)
+    reading = np.full(len(sensors), np.nan)
+    reading[places] = [_number(*pair) for pair in zip(labels, values, strict=True)]
+    return reading
+
+
+def _places(labels: list[str], sensors: tuple[str, ...]) -> list[int]:
+    """Places of the labels of readings among the sensors."""
     require(len(labels) > 0, "the reading has no label: give at least one sensor, NaN where it is missing")
     place = {name: i for i, name in enumerate(sensors)}
     for label in labels:
@@ -144,9 +165,7 @@ def _by_label(labels: list[str], values: Sequence[object], sensors: tuple[str, .
     if len(set(labels)) < len(labels):
         twice = sorted({label for label in labels if labels.count(label) > 1})
         raise InputError(f"the reading names sensors twice: {some(twice)}; give each once")
-    reading = np.full(len(sensors), np.nan)
-    reading[[place[label] for label in labels]] = [_number(*pair) for pair in zip(labels, values, strict=True)]
-    return reading
+    return [place[label] for label in labels]
 
 
 def _number(label: str, value: Any) -> float:

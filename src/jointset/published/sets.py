@@ -118,7 +118,8 @@ class Annulus(Sizes):
         return unit_ball_log_volume(n) / n + log_radius + 0.5 * self.law.log_det / n
 
     def __getitem__(self, index: Index) -> Annulus:
-        return replace(self, law=self.law[index], lower=_at(self.lower, index), upper=_at(self.upper, index))
+        chosen = replace(self, law=self.law[index], lower=_at(self.lower, index), upper=_at(self.upper, index))
+        return self._named_like(chosen)
 
 
 @dataclass(frozen=True, repr=False)
@@ -230,7 +231,7 @@ class IntervalBox(Sizes):
         return self.log_volume
 
     def __getitem__(self, index: Index) -> IntervalBox:
-        return replace(self, lower=self.lower[index], upper=self.upper[index])
+        return self._named_like(replace(self, lower=self.lower[index], upper=self.upper[index]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -280,7 +281,7 @@ class ScaledSet(Sizes):
             return self.own.log_volume_filled + np.log(np.maximum(self.factor, 0.0))
 
     def __getitem__(self, index: Index) -> ScaledSet:
-        return ScaledSet(self.own[index], _at(self.factor, index), self.gaps.at(index))
+        return self._named_like(ScaledSet(self.own[index], _at(self.factor, index), self.gaps.at(index)))
 
 
 def _at(radius: Array | float, index: Index) -> Array | float:
