@@ -3,6 +3,7 @@ import sys
 from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -311,3 +312,30 @@ def test_import_is_light():
 def test_blocks_that_end_at_a_half_end_at_the_even_row(rows, first):
     blocks = Panel(np.zeros((rows, 1)), ["a"]).split()
     assert len(blocks[0]) == first and sum(map(len, blocks)) == rows
+
+
+def test_data_frames_of_graphs_and_places_go_by_their_labels():
+    names, turned = ["a", "b", "c"], ["c", "a", "b"]
+    A = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 2.0], [0.0, 2.0, 0.0]])
+    places = np.array([[50.0, 8.0], [51.0, 9.0], [52.0, 10.0]])
+    frame = pd.DataFrame(A, index=names, columns=names).loc[turned, turned]
+    where = pd.DataFrame(places, index=names, columns=["lat", "lon"]).loc[turned]
+    panel = Panel(np.ones((2, 3)), names, adjacency=frame, distances=frame, coordinates=where)
+    for found, expected in ((panel.adjacency, A), (panel.distances, A), (panel.coordinates, places)):
+        np.testing.assert_array_equal(found, expected)
+    half = pd.DataFrame(frame.to_numpy(), columns=turned)  # only its columns are named
+    wider = pd.DataFrame(np.eye(4), index=[*turned, "d"], columns=[*turned, "d"])
+    for graph, expected in ((frame, A), (half, A), (pd.DataFrame(A), A), (wider, np.eye(3))):
+        np.testing.assert_array_equal(panel.with_graph(graph).adjacency, expected)
+        np.testing.assert_array_equal(panel.with_graph(graph, symmetrize=True).adjacency, expected)
+    with pytest.raises(InputError, match="no 'c' in its index"):
+        panel.with_graph(frame.rename(index={"c": "z"}))
+    with pytest.raises(InputError, match="names 'a' more than once"):
+        panel.with_graph(frame.iloc[[0, 1, 1, 2], [0, 1, 1, 2]])
+    readings = pd.DataFrame([[3.0, 1.0, 2.0]] * 2, columns=turned)
+    np.testing.assert_array_equal(panel.with_values(readings).values, [[1.0, 2.0, 3.0]] * 2)
+
+
+def test_none_may_be_left_out():
+    panel = Panel(np.array([[1.0, 2.0], [2.0, 1.0]]), ["a", "b"])
+    assert panel.drop(panel.constant_sensors()) == panel == panel.drop([])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from jointset.errors import InputError
+from jointset.inputs.fleet import AS_IT_IS, Fleet
 from jointset.inputs.graph_files import read_graph
 from jointset.inputs.labels import panel_of
 from jointset.inputs.reading import read_panel
@@ -393,6 +394,12 @@ def test_graph_of_a_panel(tmp_path):
     np.testing.assert_array_equal(read_panel(path, graph=edges, symmetrize=True).adjacency, both)
     np.testing.assert_array_equal(read_panel(path, graph=edges, directed=True).adjacency, one_way)
     np.testing.assert_array_equal(read_panel(path, graph=one_way, symmetrize=True).adjacency, both / 2)
+    frame = pd.DataFrame([[0.0, 2.0], [7.0, 0.0]], index=["b", "a"], columns=["b", "a"])
+    for fleet in (AS_IT_IS, Fleet(rename={"a": "x"})):
+        named = read_panel(
+            path, graph=frame.rename(index=fleet.rename, columns=fleet.rename), directed=True, fleet=fleet
+        )
+        np.testing.assert_array_equal(named.adjacency, [[0.0, 7.0], [2.0, 0.0]])
     averaged = read_panel(path, graph=edges, symmetrize=True, directed=True)
     np.testing.assert_array_equal(averaged.adjacency, both / 2)
     assert not averaged.directed

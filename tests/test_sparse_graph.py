@@ -124,3 +124,12 @@ def test_quick_and_its_file_take_it(dense, sparse, tmp_path):
     predictor.save(tmp_path / "model")
     loaded = jointset.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.run(sparse[600:]).score, plain.run(dense[600:]).score)
+
+
+def test_edges_that_are_none_are_refused(tmp_path):
+    Panel(np.ones((2, 2)), ("a", "b")).to_npz(tmp_path / "panel.npz")
+    pairs = np.array([[0, 1], [1, 0]])
+    for edges, weights in ((np.array(3), np.ones(1)), (1.0 * pairs, np.ones(2)), (pairs, np.array(["1", "2"]))):
+        np.savez(tmp_path / "graph.npz", edges=edges, weights=weights)
+        with pytest.raises(InputError, match=r"graph.npz: .*(whole numbers|must be numbers)"):
+            Panel.read(tmp_path / "panel.npz", graph=tmp_path / "graph.npz")

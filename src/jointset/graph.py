@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jointset.contracts import Array
-from jointset.errors import InputError, require
+from jointset.errors import InputError, require, some
 
 Adjacency: TypeAlias = Any  # (N, N), an array or of scipy.sparse
 
@@ -71,6 +71,31 @@ def weighted_edges(adjacency: Adjacency) -> tuple[Array, Array]:
     A = adjacency.tocsr().sorted_indices().tocoo()
     kept = A.data != 0
     return np.stack([A.row[kept], A.col[kept]], axis=1).astype(int), A.data[kept]
+
+
+def by_label(array: Any, sensors: Sequence[str], *axes: str) -> Any:
+    """A data frame whose axes (`index`, `columns`) name sensors, brought into their order; anything else as it is.
+
+    Labels that are 0, 1, .. or that no sensor has say nothing. Others are left out.
+    """
+    if not (hasattr(array, "iloc") and hasattr(array, "columns")):
+        return array
+    known, named = set(sensors), {}
+    for axis in axes:
+        labels = [str(label) for label in getattr(array, axis)]
+        if not known.isdisjoint(labels) and [*getattr(array, axis)] != [*range(len(labels))]:
+            named[axis] = labels
+    for axis in axes:
+        if not named or (len(array.index) != len(array.columns) and axis not in named):
+            continue
+        labels = named.get(axis) or next(iter(named.values()))  # a square of which one side is named
+        place = {label: i for i, label in enumerate(labels)}
+        lacking = [name for name in sensors if name not in place]
+        require(not lacking, f"the data frame has no {some(lacking)} in its {axis}: name all sensors, or none")
+        twice = sorted(name for name in known if labels.count(name) > 1) if len(place) < len(labels) else []
+        require(not twice, f"the data frame names {some(twice)} more than once in its {axis}: keep one")
+        array = array.take([place[name] for name in sensors], axis=("index", "columns").index(axis))
+    return array.to_numpy()
 
 
 def edge_count(adjacency: Adjacency) -> int:
@@ -161,13 +186,14 @@ def check_adjacency(
 ) -> Adjacency:
     """The adjacency as float64 (n, n), refused when it is of another size, not finite, negative or asymmetric.
 
-    Asymmetry is allowed when `directed`, and up to float32 rounding always. `sensors` only serves the messages. What is
-    sparse comes back sparse.
+    Asymmetry is allowed when `directed`, and up to float32 rounding always. `sensors` serve the messages, and the order
+    of a data frame that names them. What is sparse comes back sparse.
 
     >>> check_adjacency([[0, 1], [1, 0]], 2).dtype
     dtype('float64')
     """
-    A: Adjacency = adjacency.tocsr() if is_sparse(adjacency) else np.asarray(adjacency)
+    given = adjacency if sensors is None else by_label(adjacency, sensors, "index", "columns")
+    A: Adjacency = given.tocsr() if is_sparse(given) else np.asarray(given)
     require(A.dtype.kind in "biuf", f"adjacency must hold numbers, got dtype {A.dtype}: give edge weights")
     require(
         A.shape == (n, n),

@@ -34,7 +34,8 @@ class Panel:
 
     values (T, N) float64, NaN = missing · sensors N names · timestamps (T,) int64 seconds since the epoch (UTC),
     strictly increasing, or None · adjacency (N, N) weights >= 0, kept as given, dense or of scipy.sparse, symmetric
-    unless `directed`, or None · coordinates (N, 2) and distances (N, N), inf = no road, or None. Arrays are read-only.
+    unless `directed`, or None · coordinates (N, 2) and distances (N, N), inf = no road, or None. Arrays are read-only;
+    data frames of the last three go by the names of sensors in their labels, where they have these.
 
     >>> panel = Panel([[1.0, 2.0], [3.0, float("nan")]], ("a", "b"), timestamps=[0, 300])
     >>> panel.select(["b"])
@@ -73,7 +74,7 @@ class Panel:
             checked = graphs.check_adjacency(self.adjacency, n, self.directed, sensors=self.sensors)
             freeze(self, "adjacency", graphs.read_only(checked))
         for name, shape in (("coordinates", (n, 2)), ("distances", (n, n))):
-            freeze(self, name, checks.shaped(getattr(self, name), name, shape))
+            freeze(self, name, checks.shaped(getattr(self, name), name, shape, self.sensors))
 
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> Panel:
@@ -188,8 +189,8 @@ class Panel:
         )
 
     def drop(self, sensors: Sequence[str]) -> Panel:
-        """All sensors but these; an unknown name is refused."""
-        gone = set(checks.sensor_index(sensors, self.sensors).tolist())
+        """All sensors but these, which may be none; an unknown name is refused."""
+        gone = set(checks.sensor_index(sensors, self.sensors).tolist()) if np.size(sensors) else set()
         kept = [i for i in range(self.n_sensors) if i not in gone]
         require(bool(kept), f"all {self.n_sensors} sensors would be left out: keep at least one")
         return self.select(kept)
@@ -230,7 +231,7 @@ class Panel:
 
     def with_values(self, values: ArrayLike) -> Panel:
         """The same sensors, times and graph with other readings (T, N)."""
-        given = np.asarray(values)
+        given = np.asarray(graphs.by_label(values, self.sensors, "columns"))
         shapes = f"values have shape {given.shape}, the panel {self.values.shape}"
         require(given.shape == self.values.shape, f"{shapes}: give a reading for every cell")
         return dataclasses.replace(self, values=given)

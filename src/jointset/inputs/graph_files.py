@@ -75,9 +75,12 @@ def stored_graph(arrays: Mapping[str, Array], n: int) -> Adjacency | None:
     """The adjacency (n, n) among the arrays of an npz file, or of the edges among them; None where there is none."""
     if "edges" not in arrays:
         return arrays.get("adjacency")
-    edges, weights = arrays["edges"], arrays.get("weights", np.ones(len(arrays["edges"])))
+    edges = arrays["edges"]
+    weights = arrays.get("weights", np.ones(edges.shape[:1]))
     sound = edges.ndim == 2 and edges.shape[1] == 2 and edges.dtype.kind in "iu" and weights.shape == (len(edges),)
-    require(sound, f"'edges' have shape {edges.shape}, 'weights' {weights.shape}: give places (E, 2) and weights (E,)")
+    have = f"'edges' have shape {edges.shape} and dtype {edges.dtype}, 'weights' shape {weights.shape}"
+    require(sound, f"{have}: give places of sensors (E, 2), whole numbers, and weights (E,)")
+    require(weights.dtype.kind in "biuf", f"'weights' must be numbers, got dtype {weights.dtype}")
     require(bool(((edges >= 0) & (edges < n)).all()), f"an edge ends at no sensor: the places of {n} are 0 to {n - 1}")
     return of_edges(edges, weights, n)
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from jointset.contracts import Array
 from jointset.errors import BadRow, InputError, require, some, suggest
+from jointset.graph import by_label
 from jointset.inputs.times import iso
 
 ADVICE = "sort the rows, drop repeats, or write UTC offsets where a clock change repeats an hour"
@@ -69,11 +70,11 @@ def check_finite(values: Array, timestamps: Array | None, sensors: tuple[str, ..
     raise BadRow(lambda place: f"infinite reading at {place(t)}{where}: write a number, or NaN where it is missing")
 
 
-def shaped(array: ArrayLike | None, what: str, shape: tuple[int, int]) -> Array | None:
-    """Optional per-sensor array, refused when it has another shape."""
+def shaped(array: ArrayLike | None, what: str, shape: tuple[int, int], sensors: Sequence[str]) -> Array | None:
+    """Optional per-sensor array, refused when it has another shape; a data frame that names sensors in their order."""
     if array is None:
         return None
-    given = numbers(array, what)
+    given = numbers(by_label(array, sensors, "index", *["columns"] * (what == "distances")), what)
     require(given.shape == shape, f"{what} have shape {given.shape}, expected {shape}: one row per sensor")
     return given
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from jointset.contracts import Array
 from jointset.errors import BadRow, InputError, require, some
-from jointset.graph import is_sparse
+from jointset.graph import by_label, is_sparse
 from jointset.inputs.fleet import AS_IT_IS, Fleet, Notice, kept_columns, match_columns, warn
 from jointset.inputs.graph_files import read_graph, stored_graph
 from jointset.inputs.layout import Layout, Plan, cell_kind, plan_columns
@@ -82,8 +82,9 @@ def read_panel(
 ) -> Panel:
     """Panel of a .csv, .tsv (also .gz), .parquet or .npz file; the module's first lines give the rules.
 
-    `graph`, a file for `read_graph` or an array (N, N) in sensor order, also of scipy.sparse, replaces the adjacency
-    of an npz file. An asymmetric one needs `symmetrize`, which makes it (A + A')/2, or `directed`, which keeps it.
+    `graph`, a file for `read_graph` or an array (N, N) in sensor order, also of scipy.sparse, or a data frame with the
+    names of sensors, replaces the adjacency of an npz file. An asymmetric one needs `symmetrize`, which makes it
+    (A + A')/2, or `directed`, which keeps it.
     `fleet` says which columns are renamed or dropped, in a graph file too. With `sensors`, those of a model, the panel
     has just these, in their order, missing where the file has none, and no graph. `notice` is told what was left out or
     is missing. With `day_first` times may be written 31/12/2012 23:55 or 31.12.2012, without it 12/31/2012 11:55 PM.
@@ -118,13 +119,16 @@ def read_panel(
     if graph is None:
         return panel
     columns = [fleet.rename.get(name, name) for name in columns]
+    given: Any
     if isinstance(graph, (str, Path)):
         ways = {"directed": directed, "symmetrize": symmetrize}
-        graph = read_graph(graph, panel.sensors, **ways, columns=columns, fleet=fleet, notice=notice)
-    elif np.shape(graph) == (len(columns), len(columns)):
-        kept = [columns.index(name) for name in panel.sensors]
-        graph = (graph if is_sparse(graph) else np.asarray(graph))[np.ix_(kept, kept)]
-    return panel.with_graph(graph, directed=directed, symmetrize=symmetrize)
+        given = read_graph(graph, panel.sensors, **ways, columns=columns, fleet=fleet, notice=notice)
+    else:
+        given = by_label(graph, panel.sensors, "index", "columns")
+        if np.shape(given) == (len(columns), len(columns)):
+            kept = [columns.index(name) for name in panel.sensors]
+            given = (given if is_sparse(given) else np.asarray(given))[np.ix_(kept, kept)]
+    return panel.with_graph(given, directed=directed, symmetrize=symmetrize)
 
 
 @contextmanager
