@@ -201,3 +201,13 @@ def test_a_panel_in_another_order_is_still_refused(blocks):
 def test_a_reading_that_is_no_number_is_refused():
     with pytest.raises(InputError, match="needs numbers"):
         reading_of(["a", "b"], ("x", "y"))
+
+
+def test_masked_readings_are_missing(predictor, blocks):
+    values = blocks[2].values[:20].copy()
+    masked = np.ma.masked_where(np.random.default_rng(0).random(values.shape) < 0.3, values)
+    gaps = masked.filled(np.nan)
+    assert predictor.copy().update(masked[0]) == predictor.copy().update(gaps[0])
+    np.testing.assert_array_equal(predictor.copy().run(masked).score, predictor.copy().run(gaps).score)
+    region = predictor.predict()
+    np.testing.assert_array_equal(region.contains(masked), region.contains(gaps))

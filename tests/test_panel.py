@@ -339,3 +339,12 @@ def test_data_frames_of_graphs_and_places_go_by_their_labels():
 def test_none_may_be_left_out():
     panel = Panel(np.array([[1.0, 2.0], [2.0, 1.0]]), ["a", "b"])
     assert panel.drop(panel.constant_sensors()) == panel == panel.drop([])
+
+
+def test_what_is_masked_is_missing():
+    kept = np.array([[1.0, np.nan], [2.0, 3.0]])
+    for kind in (float, np.float32, int):
+        masked = np.ma.masked_equal(np.array([[1, -99], [2, 3]], dtype=kind), -99)
+        panel = Panel(masked, ["a", "b"])
+        for values in (panel.values, panel.with_values(masked).values):
+            np.testing.assert_array_equal(values, kept)

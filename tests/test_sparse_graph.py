@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
 import jointset
@@ -133,3 +134,11 @@ def test_edges_that_are_none_are_refused(tmp_path):
         np.savez(tmp_path / "graph.npz", edges=edges, weights=weights)
         with pytest.raises(InputError, match=r"graph.npz: .*(whole numbers|must be numbers)"):
             Panel.read(tmp_path / "panel.npz", graph=tmp_path / "graph.npz")
+
+
+@pytest.mark.parametrize("kind", ["bsr_array", "coo_array", "dia_array", "lil_matrix"])
+def test_a_file_of_readings_takes_any_kind_of_sparse_matrix(kind, tmp_path):
+    Panel(np.ones((2, 2)), ("a", "b")).to_npz(tmp_path / "panel.npz")
+    A = np.array([[0.0, 2.0], [2.0, 0.0]])
+    found = Panel.read(tmp_path / "panel.npz", graph=getattr(scipy.sparse, kind)(A))
+    np.testing.assert_array_equal(found.adjacency.toarray(), A)

@@ -231,7 +231,7 @@ class Panel:
 
     def with_values(self, values: ArrayLike) -> Panel:
         """The same sensors, times and graph with other readings (T, N)."""
-        given = np.asarray(graphs.by_label(values, self.sensors, "columns"))
+        given = np.asarray(checks.unmasked(graphs.by_label(values, self.sensors, "columns")))
         shapes = f"values have shape {given.shape}, the panel {self.values.shape}"
         require(given.shape == self.values.shape, f"{shapes}: give a reading for every cell")
         return dataclasses.replace(self, values=given)

@@ -12,6 +12,7 @@ import numpy as np
 from jointset.contracts import Array, Reading, Readings
 from jointset.errors import InputError, require, some, suggest
 from jointset.inputs.outliers import LARGEST, too_large
+from jointset.inputs.panel_checks import unmasked
 from jointset.panel import Panel
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def panel_of(data: Readings, sensors: tuple[str, ...] = ()) -> Panel:
     if _is(data, "DataFrame") or hasattr(data, "to_pandas"):
         panel = Panel.from_pandas(cast("pd.DataFrame", data))
         return aligned(panel, sensors) if sensors else panel
-    values = np.asarray(data)
+    values = np.asarray(unmasked(data))
     width = values.shape[1] if values.ndim == 2 else len(sensors)
     return Panel(values, sensors or tuple(str(i) for i in range(width)))
 
@@ -106,7 +107,7 @@ def reading_of(y: Reading, sensors: tuple[str, ...]) -> Array:
 
 def _numbers(y: object) -> Array:
     try:
-        return np.asarray(y, dtype=float)
+        return np.asarray(unmasked(y), dtype=float)
     except (TypeError, ValueError):
         raise InputError("a reading needs numbers, NaN where one is missing: got something else in it") from None
 

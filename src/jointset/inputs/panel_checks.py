@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,12 +18,19 @@ ADVICE = "sort the rows, drop repeats, or write UTC offsets where a clock change
 
 
 def numbers(array: ArrayLike, what: str) -> Array:
-    """Read-only float64 array, shared with the caller only when nobody can write to it."""
-    given = np.asarray(array)
+    """Read-only float64 array, shared with the caller only when nobody can write to it; what is masked is missing."""
+    given = np.asarray(unmasked(array))
     require(given.dtype.kind in "biuf", f"{what} must be numbers, got dtype {given.dtype}: convert them first")
     if given.dtype == np.float64 and not writeable(given):
         return given
     return read_only(np.array(given, dtype=np.float64, order="C"))
+
+
+def unmasked(array: Any) -> Any:
+    """A masked array with NaN where it is masked; anything else as it is."""
+    if not isinstance(array, np.ma.MaskedArray) or array.dtype.kind not in "biuf":
+        return array
+    return np.ma.filled(array.astype(np.float64), np.nan)
 
 
 def read_only(fresh: Array) -> Array:

@@ -127,7 +127,7 @@ def read_panel(
         given = by_label(graph, panel.sensors, "index", "columns")
         if np.shape(given) == (len(columns), len(columns)):
             kept = [columns.index(name) for name in panel.sensors]
-            given = (given if is_sparse(given) else np.asarray(given))[np.ix_(kept, kept)]
+            given = (given.tocsr() if is_sparse(given) else np.asarray(given))[np.ix_(kept, kept)]
     return panel.with_graph(given, directed=directed, symmetrize=symmetrize)
 
 
