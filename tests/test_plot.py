@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 import jointset
 from jointset import Panel
 from jointset.errors import InputError
+from jointset.report.fan import fan
 
 
 @pytest.fixture(scope="module")
@@ -135,3 +136,14 @@ def test_without_axes_a_figure_is_made(fitted):
 def test_nothing_else_is_made_up():
     with pytest.raises(AttributeError, match="no attribute 'plots'"):
         jointset.plots  # noqa: B018
+
+
+def test_names_are_never_read_as_formulas(fitted):
+    name, other = r"$\frac$", "US$/CA$"
+    panel = fitted[2].rename({"s000": name, "s001": other})
+    predictor = jointset.predictor("kalman").fit(panel[:700]).calibrate(panel[700:1000], horizon=2)
+    axes = Figure().subplots(2)
+    jointset.plot.region(predictor.predict(), (name, other), ax=axes[0])
+    jointset.plot.band(predictor.copy().run(panel[1000:]), name, axes[1])
+    for figure in (axes[0].figure, fan(predictor.predict(horizon=2), name).figure):
+        figure.canvas.draw()

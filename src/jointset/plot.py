@@ -66,7 +66,7 @@ def band(run: Run, sensor: str, ax: Axes | None = None, *, color: str = LINE) ->
     ax.plot(steps, run.mean[:, i], color=color, linewidth=1.2, label="mean")
     ax.plot(steps[~beyond], values[~beyond], ".", color=INK, markersize=3, label="reading")
     ax.plot(steps[beyond], values[beyond], "x", color=MISS, markersize=6, markeredgewidth=1.6, label="reading, outside")
-    ax.set_ylabel(sensor)
+    ax.set_ylabel(sensor, parse_math=False)
     ax.margins(x=0.01)
     return _dated(ax, run)
 
@@ -123,8 +123,8 @@ def region(
         look = {"marker": "o", "color": INK} if inside else {"marker": "x", "color": MISS, "markeredgewidth": 1.8}
         word = "reading, inside" if inside else "reading, outside"
         ax.plot(*y[list(places)], linestyle="", markersize=7, label=word, **look)
-    ax.set_xlabel(pair[0])
-    ax.set_ylabel(pair[1])
+    ax.set_xlabel(pair[0], parse_math=False)
+    ax.set_ylabel(pair[1], parse_math=False)
     return ax
 
 

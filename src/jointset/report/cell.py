@@ -100,7 +100,7 @@ def draw_network(figure: Any, cell: Cell, shown: list[int], colors: Colors) -> N
     figure.colorbar(dots, ax=ax, orientation="horizontal", shrink=0.7, aspect=40, pad=0.02, label=label)
     what = f"{n} sensor{'s' * (n != 1)}, {edges} edge{'s' * (edges != 1)}"
     name = Path(cell.name.removeprefix("file:").partition("?")[0]).name
-    ax.set_title(f"{name[:30]}, protocol {cell.protocol}: {what}")
+    ax.set_title(f"{name[:30]}, protocol {cell.protocol}: {what}", parse_math=False)
     figure.figure.draw_without_rendering()  # places on the page are known only now
     others = [] if n > MANY else [i for i in range(n) if i not in shown]
     _name_sensors(ax, at, cell.panel.sensors, shown, others)
@@ -135,8 +135,8 @@ def _name_sensors(ax: Any, at: Array, names: Sequence[str], shown: list[int], ot
     for i in [*shown, *others]:
         bold = i in shown
         text = ax.annotate(
-            names[i], at[i], (0, 0), textcoords="offset points", fontsize=8.5, zorder=4, path_effects=halo,
-            color=INK if bold else "#666666", fontweight="bold" if bold else "normal",
+            names[i], at[i], (0, 0), textcoords="offset points", parse_math=False, fontsize=8.5, zorder=4,
+            path_effects=halo, color=INK if bold else "#666666", fontweight="bold" if bold else "normal",
         )  # fmt: skip
         crowding = []
         for side in SIDES:
@@ -180,7 +180,7 @@ def draw_readings(figure: Any, cell: Cell, shown: list[int], colors: Colors) -> 
     for ax, i in zip(axes, reversed(shown), strict=True):
         ax.plot(times, np.where(observed[:, i], raw[:, i], np.nan), color=INK, linewidth=0.9)
         ax.plot(times, np.where(observed[:, i], np.nan, used[:, i]), ".", color=FILLED, markersize=3)
-        ax.set_title(f"    {cell.panel.sensors[i]}", fontsize=9.5, pad=3, fontweight="bold")
+        ax.set_title(f"    {cell.panel.sensors[i]}", fontsize=9.5, parse_math=False, pad=3, fontweight="bold")
         place: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
         ax.annotate("●", (0, 1), (1, 3), color=colors.of(i), va="baseline", fontsize=11, **place)
         ax.locator_params(axis="y", nbins=3)

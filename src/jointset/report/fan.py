@@ -46,7 +46,7 @@ def fan(sets: AheadSets, sensor: str, past: Array | None = None, *, ax: Any = No
         low, high = np.nanmin(np.concatenate(seen)), np.nanmax(np.concatenate(seen))
         ax.set_ylim(low - 0.05 * (high - low), high + 0.3 * (high - low))
         ax.axvline(0.5, color="#bbbbbb", linewidth=0.8)
-        ax.set_title(sensor)
+        ax.set_title(sensor, parse_math=False)
         ax.set_xlabel("steps from now")
         ax.legend(loc="upper left", ncols=2)
     return ax

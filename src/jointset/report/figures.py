@@ -84,7 +84,10 @@ def score_figure(runs: Mapping[str, Run]) -> Figure:
             draw_scores(ax, np.arange(len(run.score)), run, looks(list(runs))[name]["color"])
             seen = ~np.isnan(run.score)
             missed = int((seen & ~run.inside).sum())
-            ax.set_title(f"{name}: {missed} of {seen.sum()} readings outside ({100 * missed / seen.sum():.1f} %)")
+            ax.set_title(
+                f"{name}: {missed} of {seen.sum()} readings outside ({100 * missed / seen.sum():.1f} %)",
+                parse_math=False,
+            )
         axes[0].legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=3, borderaxespad=0)
         axes[-1].set_xlabel("step of the test block")
         return figure
@@ -119,8 +122,8 @@ def draw_shadows(ax: Axes, runs: Mapping[str, Run], pair: tuple[int, int]) -> No
         ax.plot(*outline, color=look["color"], linestyle=look["linestyle"], linewidth=1.8, label=f"shadow, {name}")
     ax.set_aspect("equal", "datalim")
     ax.locator_params(nbins=5)
-    ax.set_xlabel(f"{run.sensors[pair[0]]}: reading − mean")
-    ax.set_ylabel(f"{run.sensors[pair[1]]}: reading − mean")
+    ax.set_xlabel(f"{run.sensors[pair[0]]}: reading − mean", parse_math=False)
+    ax.set_ylabel(f"{run.sensors[pair[1]]}: reading − mean", parse_math=False)
     ax.set_title("Shadow of the joint set")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, columnspacing=1.0, handletextpad=0.5)
 
