@@ -277,3 +277,10 @@ def test_sets_ahead_go_by_labels():
     for shift in (0.0, 1e3):
         assert sets.together.contains(turned + shift) == sets.together.contains(rows.values + shift)
     assert tuple(sets.steps[1].to_pandas().index) == PANEL.sensors == sets.steps[:2].sensors
+
+
+def test_sets_ahead_are_shown_in_short():
+    sets = fitted("static+aci").predict(horizon=H)
+    for part in (sets, sets.steps, sets.together):
+        shown = repr(part)
+        assert shown.startswith(f"{type(part).__name__}(steps {H}, sensors 8 (s000, ") and len(shown) < 200, shown

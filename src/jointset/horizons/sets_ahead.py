@@ -13,12 +13,13 @@ from jointset.errors import require
 from jointset.inputs.labels import in_order
 from jointset.regions import Sizes, named
 from jointset.support.cached import cached_property
+from jointset.support.notebook import listed
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StepRegions(Sizes):
     """Sets of single steps, batched over the steps: `regions[h]` is that of step h, from 0.
 
@@ -75,7 +76,7 @@ def _ends(parts: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:
     return np.stack(lower, axis=-2), np.stack(upper, axis=-2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WholeRegion(Sizes):
     """One set for all H N readings, flattened step by step: it holds all of them with the coverage asked for."""
 
@@ -104,6 +105,12 @@ class WholeRegion(Sizes):
         lower, upper = self.inner.bounds_for(self._flat(y))
         return lower, upper
 
+    def facts(self) -> dict[str, str]:
+        """See `Sizes`: how many steps it holds, too."""
+        size = self.center.shape[-1]
+        names = listed(self.columns) if self.columns else f"{size // self.steps:,}"
+        return {"steps": f"{self.steps}"} | super().facts() | {"sensors": names}
+
     @property
     def radius(self) -> float:
         """Radius of the set."""
@@ -131,7 +138,7 @@ class WholeRegion(Sizes):
         return WholeRegion(self.inner[index], self.steps, self.columns)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AheadSets:
     """What is to be expected of the next H rows.
 
@@ -144,6 +151,11 @@ class AheadSets:
     together: WholeRegion
     sensors: tuple[str, ...]
     own: Array | None = None
+
+    def __repr__(self) -> str:
+        first, last, whole = (*self.steps.log_volume[[0, -1]], self.together.log_volume)
+        sizes = f"log_volume of the first step {first:.4g}, of the last {last:.4g}, of all together {whole:.4g}"
+        return f"AheadSets(steps {self.horizon}, sensors {listed(self.sensors)}, {sizes})"
 
     @property
     def own_bounds(self) -> tuple[Array, Array] | None:
