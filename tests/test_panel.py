@@ -333,7 +333,12 @@ def test_data_frames_of_graphs_and_places_go_by_their_labels():
     with pytest.raises(InputError, match="names 'a' more than once"):
         panel.with_graph(frame.iloc[[0, 1, 1, 2], [0, 1, 1, 2]])
     readings = pd.DataFrame([[3.0, 1.0, 2.0]] * 2, columns=turned)
-    np.testing.assert_array_equal(panel.with_values(readings).values, [[1.0, 2.0, 3.0]] * 2)
+    for found in (
+        panel.with_values(readings),
+        Panel(readings, names),
+        Panel(readings.rename(columns=str.upper), turned),
+    ):
+        np.testing.assert_array_equal(found.select(names).values, [[1.0, 2.0, 3.0]] * 2)
 
 
 def test_none_may_be_left_out():

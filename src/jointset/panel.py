@@ -35,7 +35,7 @@ class Panel:
     values (T, N) float64, NaN = missing · sensors N names · timestamps (T,) int64 seconds since the epoch (UTC),
     strictly increasing, or None · adjacency (N, N) weights >= 0, kept as given, dense or of scipy.sparse, symmetric
     unless `directed`, or None · coordinates (N, 2) and distances (N, N), inf = no road, or None. Arrays are read-only;
-    data frames of the last three go by the names of sensors in their labels, where they have these.
+    data frames go by the names of sensors in their labels, where they have these.
 
     >>> panel = Panel([[1.0, 2.0], [3.0, float("nan")]], ("a", "b"), timestamps=[0, 300])
     >>> panel.select(["b"])
@@ -65,8 +65,9 @@ class Panel:
 
     def __post_init__(self) -> None:
         freeze = object.__setattr__
-        freeze(self, "values", checks.numbers(self.values, "values"))
         freeze(self, "sensors", checks.sensor_names(self.sensors))
+        values = graphs.by_label(self.values, self.sensors, "columns")
+        freeze(self, "values", checks.numbers(values, "values"))
         T, n = checks.check_shape(self.values, self.sensors)
         freeze(self, "timestamps", None if self.timestamps is None else checks.stamps(self.timestamps, T))
         checks.check_finite(self.values, self.timestamps, self.sensors)
