@@ -167,6 +167,10 @@ def test_a_run_as_a_data_frame(predictor, blocks):
     np.testing.assert_array_equal(wide["s002.lower"], run.lower[:, 2])
     first = run.regions[0].to_pandas(run.sensors)
     np.testing.assert_allclose(first["upper"], run.upper[0], rtol=1e-12)
+    pd.testing.assert_frame_equal(run.regions[0].to_pandas(["s004", "s001"]), first.loc[["s004", "s001"]])
+    assert list(run.regions[0].to_pandas("abcdefgh").index) == list("abcdefgh")
+    with pytest.raises(InputError, match="2 names for 8 sensors"):
+        run.regions[0].to_pandas(["s004", "other"])
     with pytest.raises(InputError, match=r"region\[t\]"):
         run.regions.to_pandas()
 
@@ -211,3 +215,9 @@ def test_masked_readings_are_missing(predictor, blocks):
     np.testing.assert_array_equal(predictor.copy().run(masked).score, predictor.copy().run(gaps).score)
     region = predictor.predict()
     np.testing.assert_array_equal(region.contains(masked), region.contains(gaps))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_run_of_no_rows_says_so(predictor, blocks):
+    run = predictor.run(blocks[2][:0])
+    assert "steps 0" in repr(run) and np.isnan(run.joint) and np.isnan(run.summary()["width"])

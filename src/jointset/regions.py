@@ -118,14 +118,22 @@ class Sizes:
         return shown(type(self).__name__, self.facts())
 
     def to_pandas(self, sensors: Sequence[str] | None = None) -> pd.DataFrame:
-        """Lower end, mean and upper end of the projection on every sensor; of the region of one step."""
+        """Lower end, mean and upper end of the projection on every sensor; of the region of one step.
+
+        `sensors` chooses among the names it knows; of a set that knows none, or others, they are the names of all.
+        """
         import pandas as pd
 
         lower, upper = self.bounds
         require(lower.ndim == 1, f"a region of {len(lower)} steps: take one, region[t], or run.to_pandas(bounds=True)")
-        names = list(sensors or self.sensors or range(len(lower)))
-        index = pd.Index(names, name="sensor")
-        return pd.DataFrame({"lower": lower, "mean": self.center, "upper": upper}, index=index)
+        given = list(sensors or ())
+        chosen = bool(given) and set(given) <= set(self.sensors)
+        names = list(self.sensors if chosen else given or self.sensors or range(len(lower)))
+        require(len(names) == len(lower), f"{len(names)} names for {len(lower)} sensors: name all, or those it knows")
+        frame = pd.DataFrame(
+            {"lower": lower, "mean": self.center, "upper": upper}, index=pd.Index(names, name="sensor")
+        )
+        return frame.loc[given] if chosen else frame
 
 
 def named(region: S, sensors: tuple[str, ...]) -> S:

@@ -72,9 +72,7 @@ class Run:
         return {
             "joint": self.joint,
             "marginal": self.marginal,
-            "width": float(np.mean(self.width)),
-            "width_full": float(np.mean(self.width_full)),
-            "log_volume": float(np.mean(self.log_volume)),
+            **{name: _mean(getattr(self, name)) for name in ("width", "width_full", "log_volume")},
             "log_mean_volume": log_mean(self.log_volume),
             "infinite_share": self.infinite_share,
             "steps": len(self.score),
@@ -115,6 +113,11 @@ class Run:
         from jointset.inputs.labelled_arrays import arrays_of
 
         return arrays_of(self)
+
+
+def _mean(sizes: Array) -> float:
+    """Mean, NaN of none."""
+    return float(np.mean(sizes)) if len(sizes) else float("nan")
 
 
 def log_mean(logs: Array) -> float:
