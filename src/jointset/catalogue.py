@@ -185,7 +185,7 @@ OWN = (
         DefaultFilter,
         tuned="Student-t MLE, held-out rows",
         mean="pool of learned members and VAR",
-        covariance="pool of learned members and VAR, moving scales",
+        covariance="the same pool, correlations of residuals",
         adaptive="auto, by the clock",
         pilot="validation",
         rule="auto",
