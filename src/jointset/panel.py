@@ -294,8 +294,8 @@ class Panel:
     def _describe_graph(self) -> str:
         if self.adjacency is None:
             return "no graph"
-        edges = graphs.edge_count(self.adjacency)
-        return f"{edges} directed edges" if self.directed else f"{edges // 2} edges"
+        count = graphs.edge_count(self.adjacency) // (1 if self.directed else 2)
+        return f"{count} {'directed ' * self.directed}edge{'s' * (count != 1)}"
 
     def __repr__(self) -> str:
         return f"Panel({self.describe()})"
