@@ -172,3 +172,12 @@ def test_missing_graph_and_missing_key_are_refused(tmp_path):
     assert "no such file" in refusal(read_graph, tmp_path / "none.csv", SENSORS)
     np.savez(tmp_path / "g.npz", weights=A)
     assert "'adjacency'" in refusal(read_graph, tmp_path / "g.npz", SENSORS)
+
+
+def test_rounding_is_measured_by_the_largest_weight():
+    small = A * 1e-4
+    small[0, 1] += 1e-7
+    with pytest.raises(InputError, match="not symmetric"):
+        check_adjacency(small, 3)
+    small[0, 1] = 1e-4 + 1e-11
+    check_adjacency(small, 3)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import jointset
 from jointset import Panel
-from jointset.algebra.lean import Lean, found_ends, found_lean, found_strides
+from jointset.algebra.lean import Lean, _spread, found_ends, found_lean, found_strides
 from jointset.errors import InputError
 from jointset.laws import DenseLaw
 from jointset.predicting import fitting
@@ -274,3 +274,9 @@ def test_names() -> None:
         jointset.predictor("quick:lean")
     with pytest.raises(InputError, match="factor has no lean form"):
         jointset.predictor("factor:lean")
+
+
+def test_readings_that_are_missing_do_not_count_in_the_spread() -> None:
+    y = np.random.default_rng(0).normal(7.0, [0.1, 2.0], size=(500, 2))
+    gone = np.insert(y, [100, 300], np.nan, axis=0)
+    np.testing.assert_allclose(_spread(gone), y.std(axis=0), rtol=1e-12)
