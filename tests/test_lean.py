@@ -18,6 +18,7 @@ from jointset.scores import MaxStudentised
 N = 4
 LEVELS = np.array([[0.0] * N, [1.0] * N, [2.0] * N])
 ENDS = np.array([[-1.0, -np.inf, 0.0, 0.5], [1.0, 2.0, np.inf, 0.5]])
+STRIDES = 0.05 * (LEVELS[2] - LEVELS[0])
 
 
 def that_drop(rows: int = 1600, seed: int = 0) -> Panel:
@@ -208,7 +209,7 @@ def test_a_jump_of_many_ranges_is_not_missed_again_when_its_end_comes_after_it(r
     panel = Panel(values, [f"s{i}" for i in range(N)])
     run = fitted(f"ewma:lean+{rule}", (panel[:1400], panel[1400:2100], panel)).run(panel[2200:])
     assert min(np.convolve(run.inside, np.ones(200) / 200, "valid")) > 0.75
-    lean = Lean(LEVELS, np.zeros(3), ENDS, 2.0)
+    lean = Lean(LEVELS, np.zeros(3), ENDS, 2.0, stride=STRIDES)
     for _ in range(5):
         lean = lean.followed(np.array([[-99.0, 0.0, 0.5, 0.5]]))[1]
     assert lean.drawn[0, 0] == pytest.approx(-1.5)  # and glitches draw it little
@@ -237,7 +238,7 @@ def test_ends_are_where_readings_pile_up_all_the_time() -> None:
 @given(st.lists(st.lists(st.one_of(st.floats(-9, 9), st.just(float("nan"))), min_size=N, max_size=N), max_size=12))
 @settings(max_examples=60, deadline=None)
 def test_ends_follow_readings_one_by_one_as_many_at_once(rows) -> None:
-    lean, rows = Lean(LEVELS, np.zeros(3), ENDS, 2.0), np.array(rows).reshape(-1, N)
+    lean, rows = Lean(LEVELS, np.zeros(3), ENDS, 2.0, stride=STRIDES), np.array(rows).reshape(-1, N)
     before, after = lean.followed(rows)
     for t, y in enumerate(rows):
         np.testing.assert_array_equal(before.at(t)._present, lean._present)
@@ -252,7 +253,7 @@ def test_ends_follow_readings_one_by_one_as_many_at_once(rows) -> None:
 
 def test_ends_follow_many_readings_beyond_in_time_that_grows_with_their_number() -> None:
     rows = np.maximum(np.random.default_rng(6).normal(size=(100_000, N)), 0.0) - 0.001 * np.arange(100_000)[:, None]
-    lean = Lean(LEVELS, np.zeros(3), np.array([[0.0] * N, [np.inf] * N]), 2.0)
+    lean = Lean(LEVELS, np.zeros(3), np.array([[0.0] * N, [np.inf] * N]), 2.0, stride=STRIDES)
     begin = time.process_time()
     before, after = lean.followed(rows)
     assert time.process_time() - begin < 2.0

@@ -34,13 +34,6 @@ def dense(adjacency: Adjacency) -> Array:
     return found
 
 
-def read_only(fresh: Adjacency) -> Adjacency:
-    """The same, whose weights can no longer be changed."""
-    for part in (fresh.data, fresh.indices, fresh.indptr) if is_sparse(fresh) else (fresh,):
-        part.flags.writeable = False
-    return fresh
-
-
 def thinned(adjacency: Adjacency) -> Adjacency:
     """The same, sparse where sensors are many and edges few, dense where sensors are few.
 
@@ -144,6 +137,12 @@ def asymmetry(adjacency: Adjacency) -> float:
     return float(max((np.abs(adjacency[rows] - adjacency[:, rows].T).max() for rows in blocks), default=0.0))
 
 
+def is_symmetric(adjacency: Adjacency) -> bool:
+    """Whether both directions of every edge have one weight, up to the rounding of a float32 file."""
+    weights = adjacency.data if is_sparse(adjacency) else adjacency
+    return asymmetry(adjacency) <= ROUNDING * float(weights.max(initial=0.0))
+
+
 def without_loops(adjacency: Adjacency) -> Adjacency:
     """The same without edges from a sensor to itself."""
     if not is_sparse(adjacency):
@@ -209,10 +208,9 @@ def check_adjacency(
             i, j = weighted_edges(A)[0][np.flatnonzero(wrong)[0]] if is_sparse(A) else np.argwhere(wrong)[0]
             edge = f"({i}, {j})" if sensors is None else f"from {sensors[i]!r} to {sensors[j]!r}"
             raise InputError(f"adjacency is {fault} {edge}: {A[i, j]:g}; use 0 for no edge, weights > 0 otherwise")
-    gap = asymmetry(A)
-    require(
-        directed or gap <= ROUNDING * weights.max(initial=0.0),
-        f"adjacency is not symmetric, max |A - A'| = {gap:.4g}: use symmetrize=True (--symmetrize) for (A + A')/2, "
-        "or directed=True (--directed)",
-    )
+    if not directed and not is_symmetric(A):
+        raise InputError(
+            f"adjacency is not symmetric, max |A - A'| = {asymmetry(A):.4g}: use symmetrize=True (--symmetrize) for "
+            "(A + A')/2, or directed=True (--directed)"
+        )
     return A

@@ -73,7 +73,7 @@ class Panel:
         checks.check_finite(self.values, self.timestamps, self.sensors)
         if self.adjacency is not None:
             checked = graphs.check_adjacency(self.adjacency, n, self.directed, sensors=self.sensors)
-            freeze(self, "adjacency", graphs.read_only(checked))
+            freeze(self, "adjacency", checks.read_only(checked))
         for name, shape in (("coordinates", (n, 2)), ("distances", (n, n))):
             freeze(self, name, checks.shaped(getattr(self, name), name, shape, self.sensors))
 

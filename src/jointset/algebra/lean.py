@@ -54,7 +54,7 @@ class Lean:
         nowhere.
     stride
         How far one reading beyond draws an end of every sensor at most (N,), or `STRIDE` of how far it was drawn
-        before where that is more; None: by the range of its means.
+        before where that is more; known where ends are.
 
     >>> Lean(np.array([[0.0], [1.0], [2.0]]), np.array([0.4, 0.0, -0.4])).of(np.array([[-1.0], [0.5], [1.5]]))[:, 0]
     array([ 0.4,  0.2, -0.2])
@@ -123,14 +123,14 @@ class Lean:
         past = (values < ends[0], values > ends[1])
         if not past[0].any() and not past[1].any():
             return self, self
-        stride = STRIDE * (self.levels[2] - self.levels[0]) if self.stride is None else self.stride
+        assert self.stride is not None
         course = np.tile(ends, (len(values) + 1, 1, 1))
         for side, sign in ((0, -1.0), (1, 1.0)):
             for i in np.flatnonzero(past[side].any(axis=0)):
                 first, end = sign * self.ends[side, i], sign * ends[side, i]
                 reached, rows = [], np.flatnonzero(past[side][:, i])
                 for value in (sign * values[rows, i]).tolist():
-                    end = max(end, min(value, end + max(stride[i], STRIDE * (end - first))))
+                    end = max(end, min(value, end + max(self.stride[i], STRIDE * (end - first))))
                     reached.append(end)
                 course[rows + 1, side, i] = sign * np.array(reached)
                 course[:, side, i] = sign * np.maximum.accumulate(sign * course[:, side, i])
@@ -155,8 +155,8 @@ class Lean:
         return Lean(np.where(origin < 0, np.nan, self.levels[:, origin]), self.amounts, ends, self.most, drawn, stride)
 
 
-def found_lean(y: Array, mean: Array, sd: Array, ends: Array | None = None) -> Lean | None:
-    """The lean with the narrowest boxes around readings (T, N), NaN = missing, of sensors with these ends (2, N).
+def found_lean(y: Array, mean: Array, sd: Array, ends: Array | None = None, stride: Array | None = None) -> Lean | None:
+    """The lean with the narrowest boxes around readings (T, N), NaN = missing, of sensors with these ends and strides.
 
     None where boxes are best upright and have no end. Widths are compared in units of each sensor's own spread, at the
     radii that hold the shares of rows `SHARES`.
@@ -183,7 +183,7 @@ def found_lean(y: Array, mean: Array, sd: Array, ends: Array | None = None) -> L
     if ends is None:
         return Lean(levels, amounts) if amounts.any() else None
     most = RADII * float(_radii(Lean(levels, amounts, ends, FAR), *around).max())
-    return Lean(levels, amounts, ends, most)
+    return Lean(levels, amounts, ends, most, stride=stride)
 
 
 def found_ends(values: Array) -> Array:

@@ -196,14 +196,13 @@ def picture_name(cell: str) -> str:
 
 def graph_line(cell: Cell) -> str:
     """Edges, mean degree and connected parts of a cell's graph in one line."""
-    from jointset.graph import weighted_edges
+    from jointset.graph import edge_count
     from jointset.inputs.communities import components
 
     adjacency = cell.panel.adjacency
     if adjacency is None:
         return "graph: none"
-    ends, _ = weighted_edges(adjacency)
-    n, edges = adjacency.shape[0], int((ends[:, 0] < ends[:, 1]).sum())
+    n, edges = adjacency.shape[0], edge_count(adjacency) // 2
     parts = components(adjacency)
     largest = f", the largest of {max(map(len, parts))} sensors" if len(parts) > 1 else ""
     count = f"{len(parts)} connected part{'s' * (len(parts) > 1)}{largest}"

@@ -20,7 +20,7 @@ from jointset.datasets.origins import Source, Treatment, file_source, named_sour
 from jointset.datasets.preprocess import Missing, Preprocess, Repairs, without_sentinels
 from jointset.datasets.protocols import Protocol, block_slices, choose_sensors, default_protocol, protocol_named
 from jointset.errors import require, require_known
-from jointset.graph import asymmetry, is_sparse, symmetrize, without_loops
+from jointset.graph import is_symmetric, symmetrize, without_loops
 from jointset.inputs.adjacency import correlation_knn, haversine_kernel, road_kernel
 from jointset.inputs.fleet import Notice, without_dead
 from jointset.inputs.graph_files import read_graph
@@ -210,7 +210,7 @@ def _with_symmetric_graph(
     directed = False
     if panel.adjacency is not None:
         A = panel.adjacency
-        directed = asymmetry(A) > 1e-8 if is_sparse(A) else not np.allclose(A, A.T)
+        directed = not is_symmetric(A)
         adjacency = symmetrize(A) if directed or rules.printed else A
         panel = panel.with_graph(without_loops(adjacency) if rules.printed else adjacency)
     return panel, graph_notes(panel, rule, directed=directed)

@@ -97,7 +97,7 @@ def correlations(values: ArrayLike) -> Iterator[Array]:
     X[~seen] = 0.0
     M, complete = seen.astype(np.float64), bool(seen.all())
     blocks = [slice(first, first + BLOCK) for first in range(0, X.shape[1], BLOCK)]
-    power = np.concatenate([(X[:, own].T @ X[:, own]).diagonal() for own in blocks])
+    power = np.einsum("ti,ti->i", X, X)
     for own in blocks:
         covariance = X[:, own].T @ X
         if complete:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jointset.contracts import Array
 from jointset.errors import BadRow, InputError, require, some, suggest
-from jointset.graph import by_label
+from jointset.graph import by_label, is_sparse
 from jointset.inputs.times import iso
+
+Kept = TypeVar("Kept")
 
 ADVICE = "sort the rows, drop repeats, or write UTC offsets where a clock change repeats an hour"
 
@@ -33,9 +35,11 @@ def unmasked(array: Any) -> Any:
     return np.ma.filled(array.astype(np.float64), np.nan)
 
 
-def read_only(fresh: Array) -> Array:
-    """The array, no longer writeable."""
-    fresh.flags.writeable = False
+def read_only(fresh: Kept) -> Kept:
+    """The array, or matrix of scipy.sparse, no longer writeable."""
+    given: Any = fresh
+    for part in (given.data, given.indices, given.indptr) if is_sparse(given) else (given,):
+        part.flags.writeable = False
     return fresh
 
 

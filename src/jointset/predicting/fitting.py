@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -77,8 +76,7 @@ def _lean(predictor: JointPredictor, panel: Panel) -> Lean | None:
     rows = panel[-min(LEANING, max(FEWEST, READINGS // panel.n_sensors)) - WARMUP :]
     sizes = [_sizes(cast("Law", law)) for law, _, _ in laws_of(predictor, rows, predictor.filter.start())]
     mean, sd = (np.concatenate(part)[WARMUP:] for part in zip(*sizes, strict=True))
-    lean = found_lean(rows.values[WARMUP:], mean, sd, found_ends(panel.values))
-    return lean if lean is None or lean.ends is None else replace(lean, stride=found_strides(panel.values))
+    return found_lean(rows.values[WARMUP:], mean, sd, found_ends(panel.values), found_strides(panel.values))
 
 
 def _sizes(law: Law) -> tuple[Array, Array]:
